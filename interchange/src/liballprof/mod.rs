@@ -7,11 +7,11 @@ mod handles;
 
 use crate::calls::arguments::Span;
 use crate::calls::creations::{Op, Predefined, resolve};
-use crate::calls::lines::Lines;
+use crate::calls::lines::{CUT, Lines};
 use crate::calls::process::{At, Envelope, Parts, Process};
 use crate::calls::recorder::Recorder;
 use crate::calls::summing::{Sum, missing, write_missing};
-use crate::error::{Problem, Result};
+use crate::error::{ImportError, Problem, Result};
 use crate::files::{Files, Start};
 use crate::format::Info;
 use crate::options::Options;
@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use vef_format::capture::RankInfo;
 use vef_format::capture::event::SendMode;
+use vef_format::error::Located;
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
 
@@ -81,6 +82,9 @@ fn nanos(text: &str) -> Fallible<Option<u64>> {
         return Ok(None);
     }
     let wrong = || Problem::Expected { expected: "a time in µs", found: text.to_owned() };
+    if text.is_empty() {
+        return Err(wrong());
+    }
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = fraction.get(..fraction.len().min(3)).ok_or_else(wrong)?;
     let number = |text: &str| if text.is_empty() { Ok(0) } else { text.parse::<u64>().map_err(|_| wrong()) };
@@ -105,6 +109,10 @@ impl<'a> Line<'a> {
             arguments.remove(address);
         }
         Ok(Self { function, arguments, start, end, lists: addresses.is_some(), comm: None })
+    }
+
+    fn is_finalize(&self) -> bool {
+        self.function == "MPI_Finalize"
     }
 
     fn field(&self, at: usize) -> Fallible<&'a str> {
@@ -206,16 +214,36 @@ struct Survey {
     comms: HashMap<u64, u64>,
     steps: Steps,
     step: u64,
+    /// The number of its last line.
+    last: u64,
+    finalizes: bool,
+    /// Whether the file ends within a line.
+    is_cut: bool,
+}
+
+/// Whether the current line may lack its end: it is the last one of a file, without a line end, and is no `MPI_Finalize`.
+fn is_cut(lines: &Lines) -> bool {
+    !lines.ended && !Line::of(lines.text()).is_ok_and(|line| line.is_finalize())
+}
+
+/// A problem of the current line.
+fn wrong(lines: &Lines, problem: Problem) -> ImportError {
+    lines.wrong(if is_cut(lines) { Problem::Invalid(CUT.to_owned()) } else { problem })
 }
 
 /// Finds the world, the communicators, and how far requests are apart in arrays.
-fn survey(path: &Path) -> Result<Survey> {
+fn survey(path: &Path, partial: bool) -> Result<Survey> {
     let mut lines = Lines::open(path)?;
+    let (mut last, mut finalizes, mut ends_within) = (0, false, false);
     let (mut comms, mut steps) = (HashMap::new(), Steps::default());
     let (mut pending, mut resolved) = (HashSet::new(), [0u64; 2]);
     while lines.advance()? {
-        let text = lines.text();
-        let line = Line::of(text).map_err(|problem| lines.wrong(problem))?;
+        if partial && is_cut(&lines) {
+            ends_within = true;
+            break;
+        }
+        let line = Line::of(lines.text()).map_err(|problem| wrong(&lines, problem))?;
+        (last, finalizes) = (lines.number, finalizes || line.is_finalize());
         if let Some([handle, _, size]) = line.position_of_comm().and_then(|at| line.triple(at).ok()) {
             comms.entry(size.max(0) as u64).or_insert(handle as u64);
         }
@@ -238,7 +266,7 @@ fn survey(path: &Path) -> Result<Survey> {
         }
     }
     let step = if resolved[1] > resolved[0] { STEPS[1] } else { STEPS[0] };
-    Ok(Survey { comms, steps, step })
+    Ok(Survey { comms, steps, step, last, finalizes, is_cut: ends_within })
 }
 
 /// Those of some requests that are elements of an array of `count`, in its order.
@@ -269,7 +297,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     };
     let mut surveys = BTreeMap::new();
     for (&rank, path) in &ranks {
-        surveys.insert(rank, survey(path)?);
+        surveys.insert(rank, survey(path, options.partial)?);
     }
     // No communicator has more members than there are ranks.
     let largest = surveys.values().flat_map(|survey| survey.comms.keys()).max();
@@ -277,6 +305,28 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let missing =
         missing(tasks, ranks.len(), |rank| ranks.contains_key(&rank), options.partial).map_err(of_files)?;
     let tasks = tasks as u32;
+    let mut sum = Sum::default();
+    let any_finalizes = surveys.values().any(|survey| survey.finalizes);
+    for (rank, survey) in &surveys {
+        if survey.finalizes || !any_finalizes && !survey.is_cut {
+            continue;
+        }
+        let (path, line) = (&ranks[rank], survey.last);
+        if !options.partial {
+            let what = format!(
+                "rank {rank} ends here without MPI_Finalize, which other ranks have; vef import --partial imports what is there"
+            );
+            return Err(Located::line(path, line, Problem::Invalid(what)));
+        }
+        sum.ends_early(|| {
+            format!("rank {rank} ends at line {line} of {}, without MPI_Finalize", path.display())
+        });
+    }
+    if !any_finalizes {
+        sum.remark(
+            "no rank has a MPI_Finalize: whether lines are missing at the end is not known".to_owned(),
+        );
+    }
     let world_of = |survey: &Survey| survey.comms.get(&u64::from(tasks)).copied().unwrap_or(NONE);
     let predefined = Predefined { world: NONE, itself: NONE - 1, empty_group: NONE };
     let mut created = vec![Vec::new(); tasks as usize];
@@ -292,7 +342,6 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             break;
         }
     }
-    let mut sum = Sum::default();
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
     for (&rank, path) in &ranks {
         let of_file = |problem: Problem| problem.of_file(path);
@@ -307,8 +356,10 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         let mut lines = Lines::open(path)?;
         let mut before = 0;
         while lines.advance()? {
-            let text = lines.text();
-            let result = Line::of(text).and_then(|mut line| {
+            if options.partial && is_cut(&lines) {
+                break;
+            }
+            let result = Line::of(lines.text()).and_then(|mut line| {
                 let end = line.end.or(line.start).unwrap_or(before);
                 let span = Span { start: line.start.unwrap_or(end), end, thread: 0 };
                 before = end;
@@ -321,7 +372,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
                 }
                 apply(&mut process, &line, creation, (span, called), survey.step)
             });
-            result.map_err(|problem| lines.wrong(problem))?;
+            result.map_err(|problem| wrong(&lines, problem))?;
         }
         sum.add(rank, process.finish().map_err(of_file)?);
         progress.set(u64::from(rank) + 1, tasks.into());

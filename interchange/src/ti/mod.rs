@@ -11,7 +11,7 @@ mod run;
 mod write;
 
 use crate::calls::arguments::{Collecting, Receiving, Sending, Span, Status, WORLD};
-use crate::calls::lines::Lines;
+use crate::calls::lines::{CUT, Lines};
 use crate::calls::recorder::Recorder;
 use crate::calls::summing::{Sum, missing, write_missing};
 use crate::error::{Problem, Result};
@@ -175,9 +175,6 @@ fn survey(paths: &[PathBuf], partial: bool, mut progress: impl FnMut(u64)) -> Re
     }
     Ok(found)
 }
-
-/// Of a last line that cannot be read and has no line end.
-const CUT: &str = "the file ends within this line; vef import --partial imports the lines before";
 
 fn is_finalize(action: &str) -> bool {
     action.split_ascii_whitespace().next().is_some_and(|name| name.eq_ignore_ascii_case("finalize"))
