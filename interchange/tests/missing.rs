@@ -181,6 +181,18 @@ fn ranks_that_messages_of_dumpi_name() {
     assert!(why.contains("testtrace-0000.bin: record 5 at byte 208"), "{why}");
 }
 
+/// One rank in the middle names those behind it, too.
+#[test]
+fn ranks_that_the_only_file_of_dumpi_names() {
+    let run = "dumpi/alltoall-p2p";
+    let name = "dumpi-2019.05.22.11.54.43";
+    let run = without(run, &format!("{name}.meta"));
+    for rank in [0, 2, 3] {
+        std::fs::remove_file(run.path().join(format!("{name}-000{rank}.bin"))).unwrap();
+    }
+    assert_missing(&[run.path().to_path_buf()], &[0, 2, 3], 4);
+}
+
 /// A file that is cut within a line, or between two, has its whole lines, and its end is named.
 #[test]
 fn a_text_of_liballprof_that_is_cut() {
