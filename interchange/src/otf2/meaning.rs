@@ -12,7 +12,7 @@ use crate::calls::functions::Called;
 use crate::calls::recorder::Recorder;
 use crate::calls::resolved::{Comm, Why};
 use crate::error::{ImportError, Problem, Result};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::capture::Group;
@@ -34,6 +34,8 @@ const SWITCHED_OFF: &str = "times that the measurement was switched off, which c
 #[derive(Debug, Default)]
 pub(super) struct Posted {
     receives: Vec<Option<Message>>,
+    /// Those that were cancelled, by index.
+    cancelled: HashSet<usize>,
     collectives: Vec<Option<Collective>>,
     /// Time of the first event, ticks.
     pub(super) first: Option<u64>,
@@ -67,6 +69,9 @@ impl Posted {
                     if let Some(at) = receives.remove(&request) {
                         posted.receives[at] = Some(message);
                     }
+                }
+                Event::RequestCancelled(request) => {
+                    posted.cancelled.extend(receives.remove(&request));
                 }
                 Event::CollectiveRequest(request) => {
                     collectives.insert(request, posted.collectives.len());
@@ -171,7 +176,7 @@ impl<'a> RankCalls<'a> {
         let resolution = u128::from(self.definitions.resolution);
         let (mut call, mut flushed): (Option<Call>, u64) = (None, 0);
         let (mut receives, mut collectives) =
-            (location.posted.receives.iter(), location.posted.collectives.iter());
+            (location.posted.receives.iter().enumerate(), location.posted.collectives.iter());
         for _ in 0..location.posted.events {
             let Some(event) = location.events.next()? else { break };
             let ticks = location.ticks(location.events.time);
@@ -191,9 +196,13 @@ impl<'a> RankCalls<'a> {
                     }
                     continue;
                 }
-                Event::IrecvRequest(request) => match receives.next().copied().flatten() {
-                    Some(message) => Item::Post(message, request),
-                    None => {
+                Event::IrecvRequest(request) => match receives.next() {
+                    Some((_, &Some(message))) => Item::Post(message, request),
+                    Some((at, None)) if location.posted.cancelled.contains(&at) => {
+                        self.recorder.open_nothing(key(location.thread, request));
+                        continue;
+                    }
+                    Some((_, None)) | None => {
                         self.recorder.found(NEVER_COMPLETED);
                         continue;
                     }
@@ -355,7 +364,7 @@ impl<'a> RankCalls<'a> {
     ) -> std::result::Result<(), Problem> {
         // The call's time is that of its last event; the others are at its start.
         let first = Span { end: span.start, ..span };
-        let key = |request: u64| u64::from(span.thread) << THREAD_SHIFT ^ request;
+        let key = |request: u64| key(span.thread, request);
         if let [Item::Record(Event::Send(sent)), Item::Record(Event::Recv(got))]
         | [Item::Record(Event::Recv(got)), Item::Record(Event::Send(sent))] = items
             && let (Some(sending), Some(receiving)) =
@@ -485,6 +494,11 @@ impl<'a> RankCalls<'a> {
             _ => Ok(()),
         }
     }
+}
+
+/// The number of a request of a thread.
+fn key(thread: u16, request: u64) -> u64 {
+    u64::from(thread) << THREAD_SHIFT ^ request
 }
 
 /// The function of a record outside of all regions of MPI.
