@@ -249,7 +249,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let uses = found.ranks.values().flat_map(|of_rank| &of_rank.files).count();
     let distinct = found.ranks.values().flat_map(|of_rank| &of_rank.files).collect::<HashSet<_>>().len();
     let at_once = if uses > distinct { AT_ONCE } else { 1 };
-    let mut done = 0;
+    let (mut done, mut has_collectives) = (0, false);
     for group in ranks.chunks(at_once) {
         let mut processes = BTreeMap::new();
         let mut concerned: Vec<usize> = Vec::new();
@@ -271,6 +271,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         for (rank, process) in processes {
             // SimGrid replays texts without finalize to their last line.
             let end = (!any_finalizes).then(|| process.nanos());
+            has_collectives |= process.has_collectives;
             sum.add(rank, process.recorder.finish(end).map_err(of_file)?);
         }
     }
@@ -280,6 +281,11 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     if found.unterminated > 0 {
         let files = Count(found.unterminated, "file");
         sum.remark(format!("the last line of {files} has no line end: SimGrid would not replay it"));
+    }
+    if has_collectives {
+        sum.remark(
+            "collectives are taken for those of all ranks: the texts name no communicators".to_owned(),
+        );
     }
     if options.old_ti {
         sum.remark("tags are 0, and a wait without a request is for the last one of its rank".to_owned());
@@ -316,6 +322,7 @@ struct Process {
     now: f64,
     /// Requests made.
     requests: u64,
+    has_collectives: bool,
     pending: BTreeMap<u64, Triple>,
     by_triple: HashMap<Triple, VecDeque<u64>>,
 }
@@ -331,6 +338,7 @@ impl Process {
             speed,
             now: 0.0,
             requests: 0,
+            has_collectives: false,
             pending: BTreeMap::new(),
             by_triple: HashMap::new(),
         }
@@ -477,6 +485,7 @@ impl Process {
                 let (send_counts, recv_counts) = (&send[..], &recv[..]);
                 let collecting =
                     Collecting { operation, comm: WORLD, root, amounts, send_counts, recv_counts };
+                self.has_collectives = true;
                 let request = starts.then(|| self.request([ANY; 3]));
                 self.recorder.collective(span, called, &collecting, request)?;
                 self.compute(flops)
