@@ -359,6 +359,16 @@ rank 1 { s: send 1b to 0 r: recv 1b from 0 }";
     assert_eq!(lines.iter().map(|message| message.time.0).sum::<u64>(), 9001);
 }
 
+/// What a stream requires of another costs nothing within a rank, so it starts as early.
+#[test]
+fn streams_of_a_rank_tell_each_other_at_once() {
+    let text = "num_ranks 1 rank 0 { a: calc 400 cpu 0 w: calc 500 cpu 1 x: calc 7 cpu 1 x requires a y: calc 5000 cpu 1 y requires w }";
+    let options = Options { streams: Some(Streams::Cpu), ..Options::default() };
+    let (_, lines) = goal(text, &options).unwrap();
+    let times: Vec<u64> = records(&lines, 1).iter().map(|record| record.2).filter(|&time| time > 0).collect();
+    assert_eq!(times, [500, 7, 5000]);
+}
+
 /// A graph of any form: dependencies may point forward or back.
 fn any_graph(ranks: u32) -> impl Strategy<Value = RankGraph> {
     let operation = (0..3u8, 0..ranks, any::<u32>(), 0..1u64 << 40, 0..4u32, 0..3u32);

@@ -1,4 +1,5 @@
-//! The order in which the operations of a graph start on a network of 1 µs + bytes / 10 Gbit/s without contention.
+//! The order in which the operations of a graph start on a network of 1 µs + bytes / 10 Gbit/s without contention. What streams of a
+//! rank require of each other takes no time.
 //!
 //! Sends end at once; a receive ends when its message is there; operations of a stream compute one after the other. Among
 //! operations that start at the same time, sends and receives come before computing, then those that stand first in the file.
@@ -43,7 +44,7 @@ struct Run<'g> {
     open: Vec<u32>,
     dependencies: &'g Dependencies,
     events: BinaryHeap<Reverse<Event>>,
-    /// The nodes of one task that can start now, with [`turn`]: at one time no task depends on what another one does.
+    /// The nodes of one task that can start now, with [`turn`]: at one time no task depends on what one of another rank does.
     now: BinaryHeap<Reverse<u64>>,
     /// When a send's message arrives, or when another node starts; by node.
     at: Vec<u64>,
@@ -63,6 +64,8 @@ struct Run<'g> {
     overlapping: u64,
     /// Whether receives that name a message that is not there end at once.
     partial: bool,
+    /// The first node between streams of a rank.
+    between: u32,
 }
 
 /// Computes one node after the other.
@@ -117,6 +120,7 @@ pub(super) fn order(
         collectives: BTreeMap::new(),
         overlapping: 0,
         partial,
+        between: pairs.between,
     };
     let free = (0..nodes as u32).filter(|&node| run.open[node as usize] == 0);
     run.events = free.map(|node| event(0, graph.nodes[node as usize].task, node)).collect();
@@ -236,7 +240,10 @@ impl Run<'_> {
             }
             Act::Send { bytes, to, .. } => {
                 self.overlap(t, of.task);
-                let arrival = later(later(t, LATENCY), bytes.saturating_mul(8) / 10);
+                let arrival = match node >= self.between {
+                    true => t,
+                    false => later(later(t, LATENCY), bytes.saturating_mul(8) / 10),
+                };
                 self.at[node as usize] = arrival;
                 match self.partner[node as usize] {
                     NONE => self.events.push(event(arrival, to, node)),
