@@ -183,6 +183,11 @@ pub(super) fn rank(line: &str) -> Option<(u32, &str)> {
     Some((rank.parse().ok()?, rest.trim_ascii_start()))
 }
 
+/// Whether a `wait` is for a collective: it names no receiver, or a tag that no program has.
+pub(super) fn is_of_collective([_, to, tag]: [i64; 3]) -> bool {
+    to < 0 || tag < 0 && !ANY_TAG.contains(&tag)
+}
+
 /// The peer of a send or receive, the higher one if there are two.
 pub(super) fn peer(action: &str) -> Option<u32> {
     let mut words = action.split_ascii_whitespace();

@@ -510,8 +510,8 @@ impl Process {
 
     /// The request that a `wait` names, and the message that it tells.
     fn take(&mut self, triple: Triple) -> Option<(u64, Option<Status>)> {
-        // Requests of collectives have no receiver.
-        let [source, to, tag] = [triple[0], if triple[1] < 0 { ANY } else { triple[1] }, triple[2]];
+        let triple = if action::is_of_collective(triple) { [ANY; 3] } else { triple };
+        let [source, to, tag] = triple;
         // A receive with a wildcard, once complete, is named by what it received.
         for named in [triple, [ANY, to, tag], [source, to, ANY], [ANY, to, ANY]] {
             let request = self.by_triple.get_mut(&named).and_then(VecDeque::pop_front);
