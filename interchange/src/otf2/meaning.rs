@@ -214,6 +214,8 @@ impl<'a> RankCalls<'a> {
                         continue;
                     }
                 },
+                // Its call is known by its name.
+                Event::CollectiveEnd(part) if operation(part.operation).is_none() => continue,
                 event => Item::Record(event),
             };
             let span = Span { start: now, end: now, thread: location.thread };
