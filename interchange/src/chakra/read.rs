@@ -259,7 +259,7 @@ impl Loader<'_> {
         self.summary.call("data_deps", data as u64);
         let control: u64 = nodes.iter().map(|node| node.control_dependencies).sum();
         if control > 0 {
-            self.summary.call("ctrl_deps (the call tree, left out)", control);
+            self.summary.call("ctrl_deps (left out)", control);
         }
         self.has_kernels = nodes.iter().any(|node| node.kind == kind::COLL && !node.is_cpu_op);
         // Collectives are numbered in topological order.
