@@ -95,7 +95,8 @@ fn steps(line: &Line<'_>) -> [Option<Step>; 2] {
 struct Open<'a> {
     id: u64,
     address: u64,
-    comm: Option<&'a Comm>,
+    /// Its members, and the rank's place among them, if they are known.
+    known: Option<(&'a Comm, Place)>,
 }
 
 /// The communicators of a rank by their handles, as its lines are read.
@@ -108,6 +109,8 @@ pub(super) struct Handles<'a> {
     made: u64,
     ids: HashMap<u64, u64>,
     open: Vec<Open<'a>>,
+    /// Handles that are none of these.
+    unknown: HashSet<u64>,
     /// The handle that was stored at an address.
     stored: HashMap<u64, u64>,
     /// Handles that could be of several communicators.
@@ -123,6 +126,7 @@ impl<'a> Handles<'a> {
             made: 0,
             ids: HashMap::new(),
             open: Vec::new(),
+            unknown: HashSet::new(),
             stored: HashMap::new(),
             guessed: 0,
         }
@@ -153,12 +157,20 @@ impl<'a> Handles<'a> {
                 let parent =
                     if *parent == self.world { NONE } else { *self.ids.get(parent).unwrap_or(parent) };
                 let comm = self.created.next().and_then(Option::as_ref);
+                let known = comm.and_then(|comm| match comm {
+                    Comm::Of(group) => {
+                        let me = i64::from(group.rank_of(self.rank)?.0);
+                        Some((comm, (me, i64::from(group.count()))))
+                    }
+                    Comm::Foreign(_) => None,
+                });
+                self.unknown.clear();
                 self.made += 1;
                 // Beyond any address, and apart from those of the predefined ones.
                 let id = NONE - 1 - self.made;
                 match *new {
                     Some(New::Handle(handle)) => drop(self.ids.insert(handle, id)),
-                    Some(New::Address(address)) => self.open.push(Open { id, address, comm }),
+                    Some(New::Address(address)) => self.open.push(Open { id, address, known }),
                     None => {}
                 }
                 Some(Op::Create { parent, how: how.clone(), new: new.map(|_| id) })
@@ -180,17 +192,17 @@ impl<'a> Handles<'a> {
         if let Some(&id) = self.ids.get(&handle) {
             return id;
         }
-        let fits = |open: &&Open<'_>| match open.comm {
-            Some(Comm::Of(group)) => {
-                let me = group.rank_of(self.rank).map_or(-1, |me| i64::from(me.0));
-                (me, i64::from(group.count())) == place
-            }
-            Some(Comm::Foreign(_)) | None => false,
-        };
+        if self.unknown.contains(&handle) {
+            return handle;
+        }
+        let fits = |open: &&Open<'_>| open.known.is_some_and(|(_, of)| of == place);
         let named = self.open.iter().find(|open| open.address == handle);
         let mut fitting = self.open.iter().filter(fits);
-        let Some(first) = named.or_else(|| fitting.next()) else { return handle };
-        let is_guessed = named.is_none() && fitting.any(|other| other.comm != first.comm);
+        let Some(first) = named.or_else(|| fitting.next()) else {
+            self.unknown.insert(handle);
+            return handle;
+        };
+        let is_guessed = named.is_none() && fitting.any(|other| other.known != first.known);
         let (id, address) = (first.id, first.address);
         self.guessed += u64::from(is_guessed);
         self.open.retain(|open| open.id != id);
