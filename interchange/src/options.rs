@@ -19,7 +19,7 @@ pub struct Options {
     pub keep_gaps: bool,
     /// OTF2: use the offsets and slopes of the clocks.
     pub global_clock: bool,
-    /// SimGrid: the speed by which amounts of computing become times, in flop/s.
+    /// SimGrid, and Chakra's operations without a duration: the speed by which amounts of computing become times, in flop/s.
     pub flops_per_second: Option<f64>,
     /// SimGrid: read traces of versions before 3.20, whose waits name no request.
     pub old_ti: bool,

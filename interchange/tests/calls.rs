@@ -1,8 +1,9 @@
 //! Imports of OTF2, SimGrid and liballprof traces, against independent counts of the samples.
 
-use crate::common::{calls, capture, import, sample, shared};
+use crate::common::{calls, capture, import, import_records, sample, shared};
 use interchange::Options;
 use std::path::{Path, PathBuf};
+use vef_format::record::{Dependency, Message, Record};
 
 /// Writes the files of a trace.
 fn written(directory: &Path, files: &[(&str, &str)]) -> PathBuf {
@@ -44,10 +45,11 @@ fn an_archive_with_communicators() {
 #[test]
 fn an_archive_of_two_chunks() {
     let Some(path) = shared("otf2/chunks2") else { return };
-    let (summary, mixed) = import(&path, &Options::default());
+    let partial = Options { partial: true, ..Options::default() };
+    let (summary, mixed) = import(&path, &partial);
     assert_eq!((summary.messages, summary.bytes), (6500, 802_490_250_250));
     assert_eq!((mixed.matched, mixed.bytes.0), (6500, 802_490_250_250));
-    // A non-blocking collective that one of the two ranks called.
+    // A non-blocking collective that one of the two ranks called, of which all events are there.
     assert_eq!((calls(&summary, "MPI_Iallreduce"), mixed.dropped.collectives), (1, 1));
 }
 
@@ -134,7 +136,114 @@ fn an_old_trace_of_simgrid() {
         assert_eq!(calls(&summary, name), count, "{name}");
     }
     let told: Vec<String> = summary.told().collect();
-    assert_eq!(told, ["tags are 0, and a wait without a request is for the last one of its rank"]);
+    let world = "collectives are taken for those of all ranks: the texts name no communicators";
+    assert_eq!(told, [world, "tags are 0, and a wait without a request is for the last one of its rank"]);
+}
+
+/// SimGrid replays texts without `init` and `finalize`: a rank begins and ends with its first and last line.
+#[test]
+fn texts_of_simgrid_without_init_and_finalize_have_all_their_computing() {
+    let text = "0 compute 1000000\n0 send 1 0 100 6\n0 compute 5000000\n1 recv 0 0 100 6\n1 compute 7000000\n2 sleep 0.5\n";
+    let work = tempfile::tempdir().unwrap();
+    for init in ["", "0 init\n1 init\n2 init\n"] {
+        let path = work.path().join("trace.txt");
+        std::fs::write(&path, format!("{init}{text}")).unwrap();
+        let (_, mixed, records) = import_records(&path, &at(1e9));
+        let of_rank = |rank: u32| -> Vec<Message> {
+            let messages = records.iter().filter_map(|record| match record {
+                Record::Message(message) if message.src.0 == rank => Some(*message),
+                _ => None,
+            });
+            messages.collect()
+        };
+        let time = |rank| of_rank(rank).iter().map(|message| message.time.0).sum::<u64>();
+        assert_eq!([0, 1, 2].map(time), [6_000_000, 7_000_000, 500_000_000], "{init}");
+        let sent = of_rank(0).into_iter().find(|message| !message.is_mark()).unwrap();
+        assert!(sent.awaited && sent.time.0 == 1_000_000, "{init}: {sent:?}");
+        assert_eq!(of_rank(1).last().unwrap().after, Dependency::Received(sent.id), "{init}");
+        assert!(mixed.without_finalize().next().is_none());
+    }
+}
+
+/// Every type that SimGrid's tracer names: pairs of reductions by place, packed bytes, and types of the program, which are counted in bytes.
+#[test]
+fn types_of_simgrid() {
+    let sizes = [
+        (30, 8),
+        (31, 16),
+        (32, 16),
+        (33, 8),
+        (34, 8),
+        (35, 8),
+        (36, 16),
+        (37, 16),
+        (50, 32),
+        (57, 1),
+        (59, 8),
+        (-1, 1),
+    ];
+    let lines = sizes.map(|(kind, _)| format!("0 send 1 0 10 {kind}\n1 recv 0 0 10 {kind}\n")).concat();
+    let work = tempfile::tempdir().unwrap();
+    let path =
+        written(work.path(), &[("trace.txt", &format!("0 init\n1 init\n{lines}0 finalize\n1 finalize\n"))]);
+    let (summary, _) = import(&path, &Options::default());
+    assert_eq!(summary.bytes, sizes.iter().map(|&(_, size)| 10 * size).sum::<u64>());
+}
+
+/// Where lists are among the files, the texts are those that they name.
+#[test]
+fn texts_that_no_list_names_are_left_out() {
+    let text = |rank: u32| format!("{rank} init\n{rank} barrier\n{rank} finalize\n");
+    let work = tempfile::tempdir().unwrap();
+    let both = [text(0), text(1)];
+    let files = [
+        ("LIST", "a0.txt\na1.txt\n"),
+        ("a0.txt", &*both[0]),
+        ("a1.txt", &both[1]),
+        ("other.txt", &both.concat()),
+    ];
+    let path = written(work.path(), &files);
+    let (summary, mixed) = import(&path, &Options::default());
+    assert_eq!((summary.calls["MPI_Barrier"], mixed.collectives), (2, 1));
+    let told: Vec<String> = summary.told().collect();
+    let expected = format!(
+        "warning: texts left out: no list among the files names them (1): {}",
+        path.join("other.txt").display()
+    );
+    assert_eq!(told[0], expected);
+    let strict = Options { strict: true, ..Options::default() };
+    assert!(capture(std::slice::from_ref(&path), work.path(), &strict).is_err());
+    capture(&[path.join("LIST")], &work.path().join("list"), &strict).unwrap();
+}
+
+/// A wait names the request of a collective by the numbers of none of its messages, or of one, with a tag that no program has.
+#[test]
+fn collectives_of_simgrid_that_do_not_block() {
+    let of = |rank: u32| {
+        format!(
+            "{rank} init\n{rank} iallreduce 64 0 1\n{rank} compute 1e6\n{rank} ibcast 5 1 6\n\
+            {rank} wait {named} -4446\n{rank} waitall 1\n{rank} barrier\n{rank} finalize\n",
+            named = ["-333 -333", "0 0"][rank as usize],
+        )
+    };
+    let work = tempfile::tempdir().unwrap();
+    let path = written(work.path(), &[("trace.txt", &(of(0) + &of(1)))]);
+    let (summary, mixed, records) = import_records(&path, &Options { strict: true, ..at(1e9) });
+    assert_eq!(["MPI_Iallreduce", "MPI_Ibcast"].map(|name| calls(&summary, name)), [2, 2]);
+    assert_eq!((mixed.collectives, mixed.local_collectives), (3, 6));
+    // It computes before it waits.
+    let of_0: Vec<&Record> =
+        records.iter().filter(|record| record.task().is_some_and(|task| task.0 == 0)).collect();
+    let waits = of_0.iter().position(|record| matches!(record.after(), Dependency::Collective(_))).unwrap();
+    let computes =
+        of_0.iter().position(|record| matches!(record, Record::Message(mark) if mark.time.0 == 1_000_000));
+    assert!(computes.is_some_and(|computes| computes < waits), "{of_0:?}");
+    // SimGrid writes zeros for the counts of MPI_Reduce_scatter_block.
+    let text =
+        "0 init\n1 init\n0 reducescatter 0 0 0 0 0 1\n1 reducescatter 0 0 0 0 0 1\n0 finalize\n1 finalize\n";
+    std::fs::write(path.join("trace.txt"), text).unwrap();
+    let (summary, _) = import(&path, &Options::default());
+    assert_eq!(summary.skipped["reducescatter"].count, 2);
 }
 
 /// Requests are addresses, eight bytes apart; a wildcard's message is the one that remains; handles of communicators are each rank's own.
@@ -158,6 +267,83 @@ fn messages_of_liballprof() {
     // That of the split is one of its own.
     assert_eq!((calls(&summary, "MPI_Allreduce"), mixed.communicators), (2, 2));
     assert_eq!(summary.remarks, ["1 receive with a wildcard got the only message that remained"]);
+}
+
+/// The wrapper for C of liballprof lists the counts of vector collectives behind the addresses of their arrays.
+#[test]
+fn vector_collectives_of_liballprof() {
+    let of = |rank: usize| {
+        let (sent, received) = (["10,20", "30,40"][rank], ["10,30", "20,40"][rank]);
+        format!(
+            "MPI_Init:-:1:2:1000\nMPI_Comm_rank:1001:55,{rank},2:9:1002\n\
+             MPI_Alltoallv:1010:7:90:{sent}:91:0,100:13,1,1:8:92:{received}:93:0,100:13,1,1:55,{rank},2:1020\n\
+             MPI_Allgatherv:1030:7:{own}:6,4,4:8:90:5,6:91:0,9:6,4,4:55,{rank},2:1040\n\
+             MPI_Gatherv:1050:7:{own}:13,1,1:8:90:{list}:91:0,9:13,1,1:1:55,{rank},2:1060\n\
+             MPI_Scatterv:1070:7:90:5,6:91:0,9:13,1,1:8:{own}:13,1,1:0:55,{rank},2:1080\n\
+             MPI_Reduce_scatter:1090:7:8:90:5,6:13,1,1:3:55,{rank},2:1100\nMPI_Finalize:1110:-\n",
+            own = 5 + rank,
+            // What it reads at other ranks than the root is anything.
+            list = ["-17,3", "5,6"][rank],
+        )
+    };
+    let work = tempfile::tempdir().unwrap();
+    let path = written(work.path(), &[("t-0.txt", &of(0)), ("t-1.txt", &of(1))]);
+    let (_, mixed, records) = import_records(&path, &Options { strict: true, ..Options::default() });
+    assert_eq!((mixed.collectives, mixed.local_collectives), (5, 10));
+    let amounts = |rank: u32| -> Vec<(u64, u64)> {
+        let parts = records.iter().filter_map(|record| match record {
+            Record::Collective(part) if part.task.0 == rank => {
+                Some((part.amounts.send.0, part.amounts.recv.0))
+            }
+            _ => None,
+        });
+        parts.collect()
+    };
+    assert_eq!(amounts(0), [(30, 40), (20, 44), (5, 0), (6, 0), (11, 5)]);
+    assert_eq!(amounts(1), [(70, 60), (24, 44), (0, 5), (0, 6), (11, 6)]);
+}
+
+/// The wrapper for C records the address of a new communicator, and its handle where it is used.
+#[test]
+fn communicators_of_liballprof_are_told_by_rank_and_size() {
+    // Two splits of the world, one of what the first made, and a copy that is freed, whose handle comes again.
+    let of = |rank: u32| {
+        let (row, column) = (rank / 2, rank % 2);
+        let world = format!("{},{rank},4", 500 + rank);
+        format!(
+            "MPI_Init:-:1:2:1000\nMPI_Comm_rank:1001:{world}:9:1002\n\
+             MPI_Comm_split:1003:{world}:{row}:0:7000:1004\nMPI_Comm_rank:1005:{row_of},{column},2:9:1006\n\
+             MPI_Comm_split:1007:{world}:{column}:0:7008:1008\nMPI_Bcast:1010:1:4:1,4,4:0:{column_of},{row},2:1011\n\
+             MPI_Comm_dup:1012:{row_of},{column},2:7016:1013\nMPI_Bcast:1014:1:5:1,4,4:0:801,{column},2:1015\n\
+             MPI_Comm_free:1016:7016:1017\nMPI_Comm_dup:1018:{world}:7016:1019\nMPI_Bcast:1020:1:6:1,4,4:0:801,{rank},4:1021\n\
+             MPI_Bcast:1022:1:7:1,4,4:0:{row_of},{column},2:1023\nMPI_Finalize:1110:-\n",
+            row_of = 600 + rank,
+            column_of = 700 + rank,
+        )
+    };
+    let work = tempfile::tempdir().unwrap();
+    let files: Vec<(String, String)> = (0..4).map(|rank| (format!("t-{rank}.txt"), of(rank))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let path = written(work.path(), &files);
+    let (_, _, records) = import_records(&path, &Options { strict: true, ..Options::default() });
+    let members = |comm| {
+        records.iter().find_map(|record| match record {
+            Record::Communicator { id, members } if *id == comm => {
+                Some(members.iter().map(|rank| rank.0).collect::<Vec<_>>())
+            }
+            _ => None,
+        })
+    };
+    let bcasts = records.iter().filter_map(|record| match record {
+        Record::Collective(part)
+            if part.task.0 == 3 && part.amounts.send.0 == 0 && part.amounts.recv.0 >= 16 =>
+        {
+            Some((part.amounts.recv.0, members(part.comm).unwrap()))
+        }
+        _ => None,
+    });
+    let expected = [(16, vec![1, 3]), (20, vec![2, 3]), (24, vec![0, 1, 2, 3]), (28, vec![2, 3])];
+    assert_eq!(bcasts.collect::<Vec<_>>(), expected);
 }
 
 /// A run is recorded by one tool, in as many directories as there are.

@@ -220,6 +220,91 @@ fn faults_are_counted_and_placed() {
     }
 }
 
+/// A trace without kernels, as of gloo, has the collectives that its processors call; beside kernels they are computing.
+#[test]
+fn collectives_of_processors_are_those_of_the_trace_without_kernels() {
+    let coll = |id, cpu| node(id, COLL, 3, &[], &[("comm_size", 8), ("comm_type", 0), ("is_cpu_op", cpu)]);
+    let strict = Options { strict: true, ..Options::default() };
+    let gloo = file(&[coll(1, 1), coll(2, 1)]);
+    let made = of_files(&[gloo.clone(), gloo], &strict).unwrap();
+    assert_eq!((made.parts.len(), made.summary.remarks.len()), (4, 0));
+    let kernels = file(&[coll(1, 1), coll(2, 0)]);
+    let made = of_files(&[kernels.clone(), kernels], &strict).unwrap();
+    assert_eq!(
+        (made.parts.len(), made.messages.iter().map(|message| message.time.0).sum::<u64>()),
+        (2, 6000)
+    );
+    assert_eq!(
+        made.summary.remarks,
+        ["computing, as they are called beside kernels: 2 collectives of processors"]
+    );
+}
+
+/// What a node of communication lacks is named, and refused by `--strict`.
+#[test]
+fn communication_without_its_attributes_is_named() {
+    let strict = Options { strict: true, ..Options::default() };
+    let pair = |attributes: &[(&str, u64)]| {
+        [
+            file(&[node(1, SEND, 0, &[], &[&[("comm_dst", 1)], attributes].concat())]),
+            file(&[node(1, RECV, 0, &[], &[&[("comm_src", 0)], attributes].concat())]),
+        ]
+    };
+    let call = |attributes: &[(&str, u64)]| [0; 2].map(|_| file(&[node(1, COLL, 1, &[], attributes)]));
+    for (files, parts, expected) in [
+        (
+            call(&[("comm_type", 0)]),
+            0,
+            "collectives without comm_size, left out (2): rank 0, node 1, rank 1, node 1",
+        ),
+        (
+            call(&[("comm_size", 8)]),
+            2,
+            "collectives without comm_type, taken for Allreduces (2): rank 0, node 1, ",
+        ),
+        (call(&[("comm_type", 9)]), 2, ""),
+        (pair(&[]), 0, "messages without comm_size, taken for 0 bytes (2): rank 0, node 1, rank 1, node 1"),
+    ] {
+        let made = of_files(&files, &Options::default()).unwrap();
+        let told = made.summary.told().collect::<Vec<_>>().join("\n");
+        assert!(told.contains(expected) && made.parts.len() == parts, "{told}");
+        assert_eq!(of_files(&files, &strict).is_err(), !expected.is_empty(), "{expected}");
+    }
+    let partial = Options { partial: true, ..Options::default() };
+    for files in
+        [pair(&[("comm_size", -5i64 as u64)]), call(&[("comm_size", -5i64 as u64), ("comm_type", 0)])]
+    {
+        let error = of_files(&files, &partial).err().unwrap();
+        assert!(error.contains("comm_size that is no number from 0 on (2): rank 0, node 1"), "{error}");
+    }
+}
+
+/// Work without a duration takes the time that it needs at a speed, or none, which is said.
+#[test]
+fn operations_without_a_duration_need_a_speed() {
+    const LOAD: u64 = 2;
+    let work = [("num_ops", 4_000_000_000_000), ("tensor_size", 1_000_000)];
+    let trace = file(&[
+        node(1, COMP, 0, &[], &work),
+        node(2, COMP, 7, &[1], &work),
+        node(3, LOAD, 0, &[2], &work[1..]),
+    ]);
+    let time = |options: &Options| {
+        let made = of_files(std::slice::from_ref(&trace), options)?;
+        Ok::<_, String>((
+            made.messages.iter().map(|message| message.time.0).sum::<u64>(),
+            made.summary.told().collect::<Vec<_>>(),
+        ))
+    };
+    let memory = "warning: memory accesses without a duration, which take no time (1): rank 0, node 3";
+    let (none, told) = time(&Options::default()).unwrap();
+    let operations = "warning: operations without a duration, which take no time without vef import --flops-per-second (1): rank 0, node 1";
+    assert_eq!((none, told), (7000, vec![operations.to_owned(), memory.to_owned()]));
+    let at_speed = Options { flops_per_second: Some(1e12), ..Options::default() };
+    assert_eq!(time(&at_speed).unwrap(), (4_000_007_000, vec![memory.to_owned()]));
+    assert!(time(&Options { strict: true, ..at_speed }).unwrap_err().contains(&memory[9..]));
+}
+
 #[test]
 fn groups_have_members_of_their_own() {
     let work = tempfile::tempdir().unwrap();

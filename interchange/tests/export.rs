@@ -12,6 +12,7 @@ use vef_format::container::{About, Note, Settings, Writer};
 use vef_format::convert::convert;
 use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
+use vef_format::record::{Dependency, Record};
 use vef_format::trace::Trace;
 
 /// Four tasks: task 0 sends to all others, which answer; then an Allreduce of all, and one of tasks 1 and 3.
@@ -275,6 +276,39 @@ fn otf2_has_what_no_record_waits_for() {
     assert_eq!([summary.calls["MPI_Iallreduce"], summary.calls["MPI_Waitall"]], [2, 1]);
     let collectives = |text: &str| text.lines().filter(|line| line.starts_with('G')).count();
     assert_eq!(collectives(&back), collectives(&trace));
+}
+
+/// A receive directly behind a collective that no record waits for, and one that the first record of a task waits for, are in the archive; and
+/// such a collective holds up nothing.
+#[test]
+fn otf2_has_receives_behind_anything() {
+    let behind = "VEF3 2 4 1 1 2 0 1000\nC0 0 1\n0 0 1 1000 4 0 -1\nG0 C0 6 0 0 0 1 0 0\n1 1 1 0 0 0 -1\n\
+        G0 C0 6 1 0 0 1 0 1\n2 0 0 0 3 0 G0\n3 1 1 0 2 50 0\n";
+    let first = "VEF3 2 5 0 0 0 0 1000\n0 0 1 500 0 100 -1\n1 0 1 600 5 100 0\n2 1 1 0 2 50 1\n3 0 0 0 1 10 1\n\
+        4 1 1 0 1 10 2\n";
+    for (trace, bytes, time) in [(behind, 1000, 50), (first, 600, 60)] {
+        let work = tempfile::tempdir().unwrap();
+        let to = work.path().join("otf2");
+        export_of(trace, Format::Otf2, &to);
+        let (_, mixed, records) =
+            common::import_records(&to, &Options { strict: true, ..Options::default() });
+        assert_eq!(mixed.messages, mixed.matched, "{trace}");
+        let text = records.iter().map(|record| format!("{record:?}\n")).collect::<String>();
+        let awaited = records.iter().find_map(|record| match record {
+            Record::Message(sent) if sent.bytes.0 == bytes => Some(sent),
+            _ => None,
+        });
+        let awaited = awaited.filter(|sent| sent.awaited).unwrap_or_else(|| panic!("{text}"));
+        let of_1: Vec<Dependency> =
+            records.iter().filter(|record| record.task() == Some(Rank(1))).map(Record::after).collect();
+        let waits = of_1.iter().position(|&after| after == Dependency::Received(awaited.id)).unwrap();
+        let is_time = |record: &&Record| record.task() == Some(Rank(1)) && record.after() == of_1[waits];
+        let waiting = records.iter().find(is_time).unwrap();
+        assert!(matches!(waiting, Record::Message(mark) if mark.time.0 == time), "{text}");
+        // Only the end of the rank waits for the barrier.
+        let barrier = of_1.iter().position(|after| matches!(after, Dependency::Collective(_)));
+        assert!(barrier.is_none_or(|barrier| barrier > waits), "{text}");
+    }
 }
 
 /// A trace of messages whose records wait for any that came before, for sends, or for nothing.

@@ -268,6 +268,20 @@ fn what_is_left_out_is_said() {
     assert!(error.contains("the computing time of rank 0 is too large"), "{error}");
 }
 
+/// A receive that is left out holds up neither what requires it nor the stream that computes meanwhile.
+#[test]
+fn a_receive_that_is_left_out_ends_at_once() {
+    let partial = Options { partial: true, ..Options::default() };
+    for from in ["1", "-1"] {
+        let text = format!(
+            "num_ranks 2\nrank 0 {{\na: recv 8b from {from}\nb: calc 10\nb requires a\nc: calc 20\n}}\nrank 1 {{\n}}"
+        );
+        let (summary, lines) = goal(&text, &partial).unwrap();
+        assert_eq!(summary.unmatched.receives, 1, "{from}");
+        assert_eq!(lines.iter().map(|message| message.time.0).sum::<u64>(), 30, "{from}");
+    }
+}
+
 #[test]
 fn wildcards_take_what_arrives_first() {
     let text = "num_ranks 3
@@ -343,6 +357,16 @@ rank 1 { s: send 1b to 0 r: recv 1b from 0 }";
     sorted.sort_unstable();
     assert_eq!(sorted, [(0, 1, 0), (0, 2, 1), (2, 0, 1)]);
     assert_eq!(lines.iter().map(|message| message.time.0).sum::<u64>(), 9001);
+}
+
+/// What a stream requires of another costs nothing within a rank, so it starts as early.
+#[test]
+fn streams_of_a_rank_tell_each_other_at_once() {
+    let text = "num_ranks 1 rank 0 { a: calc 400 cpu 0 w: calc 500 cpu 1 x: calc 7 cpu 1 x requires a y: calc 5000 cpu 1 y requires w }";
+    let options = Options { streams: Some(Streams::Cpu), ..Options::default() };
+    let (_, lines) = goal(text, &options).unwrap();
+    let times: Vec<u64> = records(&lines, 1).iter().map(|record| record.2).filter(|&time| time > 0).collect();
+    assert_eq!(times, [500, 7, 5000]);
 }
 
 /// A graph of any form: dependencies may point forward or back.

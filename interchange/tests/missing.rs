@@ -181,6 +181,57 @@ fn ranks_that_messages_of_dumpi_name() {
     assert!(why.contains("testtrace-0000.bin: record 5 at byte 208"), "{why}");
 }
 
+/// One rank in the middle names those behind it, too.
+#[test]
+fn ranks_that_the_only_file_of_dumpi_names() {
+    let run = "dumpi/alltoall-p2p";
+    let name = "dumpi-2019.05.22.11.54.43";
+    let run = without(run, &format!("{name}.meta"));
+    for rank in [0, 2, 3] {
+        std::fs::remove_file(run.path().join(format!("{name}-000{rank}.bin"))).unwrap();
+    }
+    assert_missing(&[run.path().to_path_buf()], &[0, 2, 3], 4);
+}
+
+/// A file that is cut within a line, or between two, has its whole lines, and its end is named.
+#[test]
+fn a_text_of_liballprof_that_is_cut() {
+    let work = tempfile::tempdir().unwrap();
+    let of = |rank: u32| {
+        format!(
+            "MPI_Init:-:1:2:1.0\nMPI_Barrier:3.0:0,{rank},2:4.0\nMPI_Bcast:5.0:7:12:13,1,1:0:0,{rank},2:6.0\nMPI_Finalize:7.0:-\n"
+        )
+    };
+    let whole = of(1);
+    let [begin, finalize] = ["MPI_Bcast", "MPI_Finalize"].map(|name| whole.find(name).unwrap());
+    for end in begin..whole.len() - 1 {
+        let paths = write(work.path(), &[("t-0.txt", &of(0)), ("t-1.txt", &whole[..end])]);
+        let why = refused(&paths, false);
+        assert!(why.contains("t-1.txt:") && why.contains("vef import --partial imports"), "{end}: {why}");
+        let summary = imported(&paths, true).unwrap();
+        let told: Vec<String> = summary.told().collect();
+        assert!(
+            told.iter()
+                .any(|told| told.starts_with("warning: files that end early (1): rank 1 ends at line ")),
+            "{end}: {told:?}"
+        );
+        assert_eq!(
+            summary.calls.values().sum::<u64>(),
+            4 + 2 + u64::from(end >= finalize),
+            "{end}: {:?}",
+            summary.calls
+        );
+    }
+    // Where no rank has a MPI_Finalize, none lacks it.
+    let cut = |rank| of(rank).replace("MPI_Finalize:7.0:-\n", "");
+    let paths = write(work.path(), &[("t-0.txt", &cut(0)), ("t-1.txt", &cut(1))]);
+    let summary = imported(&paths, false).unwrap();
+    assert!(
+        summary.remarks.iter().any(|remark| remark.contains("no rank has a MPI_Finalize")),
+        "{summary:?}"
+    );
+}
+
 #[test]
 fn files_of_an_archive() {
     let run = without("otf2/pingpong2", "traces/1.evt");

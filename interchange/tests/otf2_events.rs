@@ -1,10 +1,9 @@
 //! What the events of an OTF2 archive mean. The archive is written here, in both orders of bytes.
 
-use crate::common::{calls, capture};
+use crate::common::{calls, import_records};
 use interchange::{Options, Summary};
 use std::path::Path;
 use vef_format::record::Record;
-use vef_format::text::Reader;
 
 /// Writes numbers in one of the two orders of bytes.
 #[derive(Clone, Copy)]
@@ -63,7 +62,7 @@ fn archive(directory: &Path, order: Order, threads: bool) {
         definitions.push(order.record(15, &[], &[id, id], &[]));
     }
     definitions.push(order.record(12, &[], &[0, 1, 0], &[0xff]));
-    let events = 27;
+    let events = 32;
     for rank in 0..2 {
         definitions.push(order.record(13, &[], &[rank, 0], &[&[1][..], &number(0)].concat()));
         let of_location = [&[1][..], &number(events), &number(rank)].concat();
@@ -105,11 +104,14 @@ fn archive(directory: &Path, order: Order, threads: bool) {
         let message = |tag: u64, request: u64| [1 - rank, 1, tag, 100, request];
         let allreduce =
             order.record(86, &[11], &[1], &[&[0xff][..], &number(16), &number(16), &number(9)].concat());
+        // Of a communicator that MPI_Init creates.
+        let created = order.record(23, &[20], &[1], &[&[0xff][..], &number(0), &number(0)].concat());
         let events = [
-            order.at(start, &[enter(7), leave(7), enter(2), order.short(17, 7)]),
+            order.at(start - 500, &[enter(6), leave(6)]),
+            order.at(start, &[enter(7), created, leave(7), enter(2), order.short(17, 7)]),
             order.at(start + 100, &[leave(2)]),
-            // A test that a receive is cancelled, whose source nothing tells.
-            order.at(start + 200, &[enter(2), order.short(17, 8), leave(2)]),
+            // Receives whose source nothing tells: of one nothing more is known, the other is cancelled.
+            order.at(start + 200, &[enter(2), order.short(17, 8), order.short(17, 12), leave(2)]),
             // The measurement writes its buffer for 10 000 ns; then the program computes for 5000 ns, with a region of its own.
             order.at(start + 1_000, &[order.record(10, &order.full(start + 11_000), &[], &[])]),
             order.at(start + 12_000, &[enter(6), leave(6)]),
@@ -118,7 +120,10 @@ fn archive(directory: &Path, order: Order, threads: bool) {
             // A region within the call is part of it.
             order.at(start + 16_200, &[enter(6), leave(6), order.record(15, &[], &message(5, 6), &[])]),
             order.at(start + 16_300, &[leave(77), enter(5), order.record(85, &[], &[9], &[])]),
-            order.at(start + 16_400, &[leave(5), enter(4), allreduce, order.short(16, 6)]),
+            order.at(
+                start + 16_400,
+                &[leave(5), enter(4), allreduce, order.short(21, 12), order.short(16, 6)],
+            ),
             order.at(start + 16_500, &[order.record(19, &[], &message(5, 7), &[]), leave(4)]),
             // Of a type that nobody knows, and no calls.
             order.at(start + 16_600, &[order.record(200, &[1, 2, 3], &[], &[]), enter(6), leave(6)]),
@@ -140,15 +145,7 @@ fn archive(directory: &Path, order: Order, threads: bool) {
 fn import(order: Order, threads: bool) -> (Summary, mixer::Summary, Vec<Record>) {
     let directory = tempfile::tempdir().unwrap();
     archive(&directory.path().join("in"), order, threads);
-    let summary = capture(&[directory.path().join("in")], directory.path(), &Options::default()).unwrap();
-    let trace = directory.path().join("trace.vef");
-    let options = mixer::Options::default();
-    let mixed = mixer::mix(&directory.path().join("capture"), &trace, &options, &mixer::Quiet).unwrap();
-    let (mut reader, mut records) = (Reader::open(&trace).unwrap(), Vec::new());
-    while let Some(line) = reader.next().unwrap() {
-        records.push(line.to_record());
-    }
-    (summary, mixed, records)
+    import_records(&directory.path().join("in"), &Options::default())
 }
 
 #[test]
@@ -173,6 +170,7 @@ fn calls_are_the_regions_of_mpi() {
         ),
         "{told:?}"
     );
+    assert_eq!((told.len(), &summary.skipped), (1, &Default::default()), "{told:?}");
     // From the end of MPI_Init to the send: 16 200 ns less the 10 000 in which the buffer was written.
     let times: Vec<u64> = records
         .iter()
@@ -182,6 +180,13 @@ fn calls_are_the_regions_of_mpi() {
         })
         .collect();
     assert_eq!(times, [6_200; 2]);
+    // Whole events without MPI_Finalize end the rank where they end: 100 ns behind the call that waits for the message.
+    let last = records.iter().rev().find_map(|record| match record {
+        Record::Message(message) if message.src.0 == 0 => Some(message),
+        _ => None,
+    });
+    assert_eq!(last.map(|last| (last.is_mark(), last.time.0)), Some((true, 100)));
+    assert!(mixed.without_finalize().next().is_none());
 }
 
 #[test]

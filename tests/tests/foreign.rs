@@ -251,7 +251,7 @@ fn options_of_other_formats_are_refused() {
     ];
     for (option, of) in [
         ("--old-ti", "ti"),
-        ("--flops-per-second 1e9", "ti"),
+        ("--flops-per-second 1e9", "ti, chakra"),
         ("--keep-gaps", "dumpi"),
         ("--global-clock", "otf2"),
         ("--groups g.json", "chakra"),

@@ -62,7 +62,7 @@ pub struct Settings {
     /// OTF2: correct times by the measured offsets of the clocks
     #[arg(long)]
     pub global_clock: bool,
-    /// SimGrid: speed by which flops become times
+    /// SimGrid, and Chakra's num_ops without a duration: speed by which flops become times
     #[arg(long, value_name = "N")]
     pub flops_per_second: Option<f64>,
     /// SimGrid: read traces of versions before 3.20, whose waits name no request

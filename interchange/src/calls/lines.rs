@@ -9,6 +9,9 @@ use vef_format::error::{Located, Place};
 /// Length of a line, at most.
 const LONGEST: u64 = 64 << 20;
 
+/// Of a last line that cannot be read and has no line end.
+pub(crate) const CUT: &str = "the file ends within this line; vef import --partial imports the lines before";
+
 /// The lines of a file.
 #[derive(Debug)]
 pub(crate) struct Lines {

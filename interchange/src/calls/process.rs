@@ -119,7 +119,7 @@ impl Process {
 
     /// Completes the rank.
     pub(crate) fn finish(self) -> Result<Counts, Problem> {
-        self.recorder.finish()
+        self.recorder.finish(None)
     }
 
     /// Sets the size of a datatype; `None`: it is not known.

@@ -98,6 +98,8 @@ pub(crate) struct Counts {
 pub(crate) struct Recorder {
     writer: RankWriter,
     rank: Rank,
+    /// When the rank began, where that is known, if no call has yet begun it.
+    starts: Option<u64>,
     /// Start of its first event.
     begin: Option<u64>,
     functions: Functions,
@@ -119,6 +121,7 @@ impl Recorder {
         Ok(Self {
             writer: RankWriter::create(capture, info)?,
             rank: info.rank,
+            starts: None,
             begin: None,
             functions: Functions::default(),
             numbers: HashMap::new(),
@@ -137,8 +140,20 @@ impl Recorder {
         self.rank
     }
 
-    /// Completes the file.
-    pub(crate) fn finish(mut self) -> Result<Counts, Problem> {
+    /// The recorder of a rank that began at this time, if it communicates without `MPI_Init`.
+    pub(crate) fn started(self, start: u64) -> Self {
+        Self { starts: Some(start), ..self }
+    }
+
+    /// Completes the file. `end`: when the rank ended, if all its calls are in the trace; so it did without `MPI_Finalize`, too.
+    pub(crate) fn finish(mut self, end: Option<u64>) -> Result<Counts, Problem> {
+        if let Some(end) = end.filter(|_| !self.finalized) {
+            let thread = self.numbers.iter().find_map(|(&number, &at)| (at == 0).then_some(number));
+            let end = self.threads.iter().map(|thread| thread.end).fold(end, u64::max);
+            let span = Span { start: end, end, thread: thread.unwrap_or(0) };
+            self.predefined(span)?;
+            self.put(span, CallSlot::NONE, Action::Finalize)?;
+        }
         for thread in 0..self.threads.len() {
             self.flush_polls(thread)?;
         }
@@ -169,6 +184,7 @@ impl Recorder {
 
     /// `MPI_Init`, and the communicators that it makes.
     pub(crate) fn init(&mut self, span: Span, called: Called) -> Result<(), Problem> {
+        self.starts = None;
         self.put(span, self.functions.slot(called), Action::Init)?;
         self.predefined(Span { start: span.end, ..span }).map(drop)
     }
@@ -176,6 +192,9 @@ impl Recorder {
     /// Describes `MPI_COMM_WORLD` and `MPI_COMM_SELF`, once, and returns their numbers.
     pub(crate) fn predefined(&mut self, span: Span) -> Result<[CommId; 2], Problem> {
         if self.communicators == 0 {
+            if let Some(start) = self.starts.take() {
+                self.put(Span { start, end: start, ..span }, CallSlot::NONE, Action::Init)?;
+            }
             self.communicators = 2;
             let itself = [self.rank];
             let predefined =
@@ -410,6 +429,7 @@ impl Recorder {
 
     /// A poll failed.
     pub(crate) fn poll(&mut self, span: Span, called: Called) -> Result<(), Problem> {
+        self.predefined(Span { end: span.start, ..span })?;
         let thread = self.thread(span.thread)?;
         let call = self.functions.slot(called);
         match &mut self.threads[usize::from(thread)].polls {

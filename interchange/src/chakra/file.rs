@@ -137,6 +137,10 @@ struct JsonNode {
     #[serde(default, alias = "start_time_micros")]
     start: u64,
     #[serde(default)]
+    num_ops: u64,
+    #[serde(default)]
+    tensor_size: u64,
+    #[serde(default)]
     is_cpu_op: bool,
     comm_size: Option<u64>,
     comm_type: Option<u64>,
@@ -162,6 +166,8 @@ fn json(bytes: &[u8], path: &Path) -> Result<Vec<Node>> {
         control_dependencies: node.control.len() as u64,
         start: node.start,
         duration: node.runtime,
+        operations: node.num_ops,
+        tensor: node.tensor_size,
         is_cpu_op: node.is_cpu_op,
         comm_size: node.comm_size,
         comm_type: node.comm_type,
@@ -169,6 +175,7 @@ fn json(bytes: &[u8], path: &Path) -> Result<Vec<Node>> {
         comm_dst: node.comm_dst,
         comm_tag: node.comm_tag,
         group: node.pg_name,
+        wrong: None,
         tid: node.tid,
         inputs: String::new(),
     };

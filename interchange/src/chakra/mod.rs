@@ -24,5 +24,5 @@ pub(crate) const INFO: Info = Info::graph(
     read::read,
 )
 .checked_by(read::check)
-.with(&[Setting::Streams, Setting::StreamOrder, Setting::Groups])
+.with(&[Setting::Streams, Setting::StreamOrder, Setting::Groups, Setting::FlopsPerSecond])
 .written_by(write::write, &["et"]);

@@ -16,6 +16,9 @@ pub(super) struct Node {
     pub(super) start: u64,
     /// µs.
     pub(super) duration: u64,
+    /// Operations of computing, and bytes of memory that it accesses.
+    pub(super) operations: u64,
+    pub(super) tensor: u64,
     pub(super) is_cpu_op: bool,
     pub(super) comm_size: Option<u64>,
     pub(super) comm_type: Option<u64>,
@@ -23,10 +26,15 @@ pub(super) struct Node {
     pub(super) comm_dst: Option<u64>,
     pub(super) comm_tag: Option<u64>,
     pub(super) group: Option<String>,
+    /// The first of these attributes with a value that is no number from 0 on.
+    pub(super) wrong: Option<&'static str>,
     pub(super) tid: u64,
     /// Of metadata: the values of the inputs, which may list groups.
     pub(super) inputs: String,
 }
+
+/// Attributes that have no sign.
+const SIGNLESS: [&str; 4] = ["comm_size", "comm_type", "comm_src", "comm_dst"];
 
 /// The kinds of nodes.
 pub(super) mod kind {
@@ -126,12 +134,20 @@ impl Node {
             _ => String::new(),
         };
         let whole = integer(number, value);
+        let is_number = matches!(value, Value::Number(_) | Value::Four(_) | Value::Eight(_));
+        if let (Some(name), None, true) =
+            (SIGNLESS.iter().find(|known| known.as_bytes() == name), whole, is_number)
+        {
+            self.wrong.get_or_insert(name);
+        }
         match name {
             b"comm_size" => self.comm_size = whole,
             b"comm_type" => self.comm_type = whole,
             b"comm_src" => self.comm_src = whole,
             b"comm_dst" => self.comm_dst = whole,
             b"comm_tag" => self.comm_tag = whole,
+            b"num_ops" => self.operations = whole.unwrap_or(0),
+            b"tensor_size" => self.tensor = whole.unwrap_or(0),
             b"is_cpu_op" => self.is_cpu_op = whole.is_some_and(|value| value != 0),
             b"tid" => self.tid = whole.unwrap_or(0),
             b"pg_name" | b"comm_group" => {

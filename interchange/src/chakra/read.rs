@@ -21,6 +21,10 @@ use vef_format::units::{Bytes, Count};
 const UNKNOWN_GROUP: &str = "groups without members (vef import --groups)";
 const NO_MEMBER: &str = "collectives of a group of which the rank is no member";
 
+/// What is wrong: the speed that makes a time of an amount of computing is not given.
+const NO_SPEED: &str =
+    "operations without a duration, which take no time without vef import --flops-per-second";
+
 /// Reads the files of all ranks.
 pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
     let mut findings = Findings::default();
@@ -143,6 +147,8 @@ fn load_ranks(
         named: 0,
         root_is_guessed: false,
         uneven: 0,
+        has_kernels: false,
+        beside_kernels: 0,
     };
     for rank in 0..ranks {
         progress.set(rank.into(), ranks.into());
@@ -178,6 +184,11 @@ fn load_ranks(
             format!("rounded, as the ranks do not divide the size: {}", Count(loader.uneven, "collective"));
         loader.summary.remarks.push(uneven);
     }
+    if loader.beside_kernels > 0 {
+        let collectives = Count(loader.beside_kernels, "collective");
+        let what = format!("computing, as they are called beside kernels: {collectives} of processors");
+        loader.summary.remarks.push(what);
+    }
     let Loader { graph, named, .. } = loader;
     summary.missing_ranks = missing;
     Ok((graph, named))
@@ -207,6 +218,10 @@ struct Loader<'a> {
     named: u64,
     root_is_guessed: bool,
     uneven: u64,
+    /// Whether the rank that is read has kernels that communicate.
+    has_kernels: bool,
+    /// Collectives of processors in such ranks: those that launch the kernels.
+    beside_kernels: u64,
 }
 
 impl Loader<'_> {
@@ -244,8 +259,9 @@ impl Loader<'_> {
         self.summary.call("data_deps", data as u64);
         let control: u64 = nodes.iter().map(|node| node.control_dependencies).sum();
         if control > 0 {
-            self.summary.call("ctrl_deps (the call tree, left out)", control);
+            self.summary.call("ctrl_deps (left out)", control);
         }
+        self.has_kernels = nodes.iter().any(|node| node.kind == kind::COLL && !node.is_cpu_op);
         // Collectives are numbered in topological order.
         let mut streams: HashMap<(bool, u64), u32> = HashMap::new();
         for node in nodes {
@@ -263,6 +279,9 @@ impl Loader<'_> {
         let computing = Act::Compute { time: node.duration.saturating_mul(1000) };
         let place = || format!("rank {rank}, node {}", node.id);
         let small = |number: Option<u64>| number.unwrap_or(0).try_into().unwrap_or(u32::MAX);
+        if let (kind::SEND | kind::RECV | kind::COLL, Some(name)) = (node.kind, node.wrong) {
+            self.findings.error(&format!("{name} that is no number from 0 on"), place);
+        }
         match node.kind {
             kind::METADATA => Act::Compute { time: 0 },
             kind::SEND | kind::RECV => {
@@ -271,6 +290,9 @@ impl Loader<'_> {
                     true => (node.comm_src, node.comm_dst),
                     false => (node.comm_dst, node.comm_src),
                 };
+                if node.comm_size.is_none() {
+                    self.findings.warning("messages without comm_size, taken for 0 bytes", place);
+                }
                 if own.is_some_and(|own| own != u64::from(rank)) {
                     self.findings.warning("messages of which the own rank is another's", place);
                 }
@@ -282,11 +304,21 @@ impl Loader<'_> {
                 }
             }
             kind::COLL => {
-                let (Some(size), false) = (node.comm_size, node.is_cpu_op) else { return computing };
+                if node.is_cpu_op && self.has_kernels {
+                    self.beside_kernels += 1;
+                    return computing;
+                }
                 let Some(operation) = node.comm_type.map_or(Some(Operation::Allreduce), operation) else {
                     self.findings.error("collectives of an unknown comm_type", place);
                     return computing;
                 };
+                let Some(size) = node.comm_size.or((operation == Operation::Barrier).then_some(0)) else {
+                    self.findings.warning("collectives without comm_size, left out", place);
+                    return computing;
+                };
+                if node.comm_type.is_none() {
+                    self.findings.warning("collectives without comm_type, taken for Allreduces", place);
+                }
                 let group = self.group(node.group.as_deref().unwrap_or(""), groups);
                 let members = &self.graph.groups[group as usize].members;
                 let Some(number) = members.iter().position(|&member| member == rank) else {
@@ -316,6 +348,17 @@ impl Loader<'_> {
             _ => {
                 if !matches!(node.kind, 2..=4) {
                     self.summary.skip(name_of(node.kind), rank);
+                }
+                match (node.duration, node.operations, node.tensor, self.options.flops_per_second) {
+                    (1.., ..) | (0, 0, 0, _) => {}
+                    (0, operations @ 1.., _, Some(speed)) => {
+                        // Beyond 64 bits it is the most, which is refused.
+                        return Act::Compute { time: (operations as f64 / speed * 1e9).round() as u64 };
+                    }
+                    (0, 1.., _, None) => self.findings.warning(NO_SPEED, place),
+                    (0, 0, 1.., _) => {
+                        self.findings.warning("memory accesses without a duration, which take no time", place)
+                    }
                 }
                 computing
             }

@@ -124,7 +124,9 @@ impl Run {
         }
         let count = expected.unwrap_or(0).max(u64::from(highest) + 1);
         let there = |rank| ranks.contains_key(&rank);
-        let missing = missing(count, ranks.len(), there, options.partial).map_err(of_files)?;
+        // What is not told, peers of messages and members of groups tell.
+        let partial = options.partial || expected.is_none();
+        let missing = missing(count, ranks.len(), there, partial).map_err(of_files)?;
         let (mut sibling, mut whole) = (None, true);
         for path in ranks.values() {
             let file = RankFile::open(path)?;
@@ -270,11 +272,15 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         }
         advance(&records);
     }
-    if let Some((peer, place)) = named {
+    if !run.is_told {
         let there = |rank| run.ranks.contains_key(&rank);
-        let missing = missing(u64::from(peer) + 1, run.ranks.len(), there, options.partial);
-        run.missing = missing.map_err(|problem| Located { place, problem })?;
-        run.tasks = peer + 1;
+        let tasks = named.as_ref().map_or(run.tasks.into(), |(peer, _)| u64::from(*peer) + 1);
+        let missing = missing(tasks, run.ranks.len(), there, options.partial);
+        run.missing = missing.map_err(|problem| match named {
+            Some((_, place)) => Located { place, problem },
+            None => problem.of_file(files.first()),
+        })?;
+        run.tasks = tasks as u32;
         ops.resize(run.tasks as usize, Vec::new());
     }
     let predefined = Predefined { world: WORLD, itself: ITSELF, empty_group: EMPTY_GROUP };

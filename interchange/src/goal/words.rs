@@ -5,6 +5,8 @@ use std::io::{self, Read};
 
 /// Bytes that are read at once.
 const STEP: usize = 1 << 20;
+/// Length of a line, at most.
+const LONGEST: usize = 64 << 20;
 
 /// Divides a text into blocks that end with a closing brace outside of comments, so that one rank at a time is in memory.
 pub(super) struct Blocks {
@@ -19,11 +21,22 @@ pub(super) struct Blocks {
     is_closed: bool,
     /// Bytes read.
     pub(super) read: u64,
+    /// Bytes of the line that was read last, so far.
+    of_line: usize,
 }
 
 impl Blocks {
     pub(super) fn new(input: Box<dyn Read>) -> Self {
-        Self { input, buffer: Vec::new(), begin: 0, line: 1, at_end: false, is_closed: false, read: 0 }
+        Self {
+            input,
+            buffer: Vec::new(),
+            begin: 0,
+            line: 1,
+            at_end: false,
+            is_closed: false,
+            read: 0,
+            of_line: 0,
+        }
     }
 
     /// The length of the next block; at the end of the file, all that is left, which may be nothing.
@@ -78,7 +91,14 @@ impl Blocks {
         }
         self.buffer.drain(..self.begin);
         self.begin = 0;
+        // Without the memory it is an error.
+        self.buffer.try_reserve(STEP + 1).map_err(io::Error::other)?;
         let step = (&mut self.input).take(STEP as u64).read_to_end(&mut self.buffer)?;
+        let new = &self.buffer[self.buffer.len() - step..];
+        self.of_line = memrchr(b'\n', new).map_or(self.of_line + step, |end| step - end - 1);
+        if self.of_line > LONGEST {
+            return Err(io::Error::other("a line of more than 64 MiB"));
+        }
         self.read += step as u64;
         self.at_end = step == 0;
         Ok(step > 0)
@@ -284,5 +304,23 @@ impl<'a> Words<'a> {
         let comment = &rest[..length.unwrap_or(rest.len())];
         self.line += comment.iter().filter(|&&byte| byte == b'\n').count() as u32;
         self.at += comment.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A few bytes of a compressed file may be any number of blanks.
+    #[test]
+    fn a_line_without_an_end_is_refused() {
+        let blanks = io::repeat(b' ').take(4 * LONGEST as u64);
+        let error = Blocks::new(Box::new("rank 0 {".as_bytes().chain(blanks))).load().unwrap_err();
+        assert!(error.to_string().contains("a line of more than 64 MiB"), "{error}");
+        let lines = "a line\n".repeat(2 * LONGEST / 7);
+        assert_eq!(
+            Blocks::new(Box::new(io::Cursor::new(lines.clone() + "}"))).load().unwrap(),
+            lines.len() + 1
+        );
     }
 }

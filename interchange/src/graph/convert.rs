@@ -9,7 +9,6 @@ use crate::error::{ImportError, Problem, Result};
 use crate::findings::EXAMPLES;
 use crate::options::Options;
 use crate::summary::Summary;
-use hashbrown::HashSet;
 use std::path::Path;
 use vef_format::container::{self, About, Note, Settings};
 use vef_format::error::Located;
@@ -196,16 +195,12 @@ fn drop_wildcards(
     options: &Options,
     summary: &mut Summary,
 ) -> std::result::Result<(), String> {
-    let wild = std::mem::take(&mut order.left_out);
-    let named: HashSet<u32> = pairs.receives.iter().copied().collect();
-    let receives: Vec<u32> = wild.iter().copied().filter(|node| !named.contains(node)).collect();
-    order.left_out = wild;
     if pairs.wildcards == 0 {
         return Ok(());
     }
     let left = |&&send: &&u32| pairs.partner[send as usize] == NONE;
     let sends: Vec<u32> = pairs.sends.iter().filter(left).copied().collect();
-    unmatched(graph, &sends, &receives, options, summary)?;
+    unmatched(graph, &sends, &order.left_out, options, summary)?;
     order.left_out.extend(sends);
     Ok(())
 }

@@ -20,6 +20,8 @@ pub(super) struct Pairs {
     pub(super) wildcards: u64,
     /// Pairs of which the message is larger than the room of the receive.
     pub(super) too_large: Vec<(u32, u32)>,
+    /// The first node that is for a dependency between streams of a rank.
+    pub(super) between: u32,
 }
 
 /// An order of the `count` nodes from `first` on in which each is behind those on which it depends; `Err`: there is a circle.
@@ -145,7 +147,8 @@ pub(super) fn pair(graph: &Graph, order: Option<&[u32]>) -> Pairs {
             (Some(_), None) => break,
         }
     }
-    Pairs { partner, receives: alone_receives, sends: alone_sends, wildcards, too_large }
+    let between = graph.nodes.len() as u32;
+    Pairs { partner, receives: alone_receives, sends: alone_sends, wildcards, too_large, between }
 }
 
 /// The size of a message, or the room of a receive.

@@ -1,4 +1,5 @@
-//! The order in which the operations of a graph start on a network of 1 µs + bytes / 10 Gbit/s without contention.
+//! The order in which the operations of a graph start on a network of 1 µs + bytes / 10 Gbit/s without contention. What streams of a
+//! rank require of each other takes no time.
 //!
 //! Sends end at once; a receive ends when its message is there; operations of a stream compute one after the other. Among
 //! operations that start at the same time, sends and receives come before computing, then those that stand first in the file.
@@ -24,7 +25,7 @@ pub(super) struct Order {
     pub(super) nodes: Vec<u32>,
     /// Sends, computing and collectives that start while their task computes, which a trace cannot say.
     pub(super) overlapping: u64,
-    /// Receives without a partner that were left out because nothing else could go on.
+    /// Receives with a wildcard and without a partner that were left out because nothing else could go on.
     pub(super) left_out: Vec<u32>,
 }
 
@@ -43,7 +44,7 @@ struct Run<'g> {
     open: Vec<u32>,
     dependencies: &'g Dependencies,
     events: BinaryHeap<Reverse<Event>>,
-    /// The nodes of one task that can start now, with [`turn`]: at one time no task depends on what another one does.
+    /// The nodes of one task that can start now, with [`turn`]: at one time no task depends on what one of another rank does.
     now: BinaryHeap<Reverse<u64>>,
     /// When a send's message arrives, or when another node starts; by node.
     at: Vec<u64>,
@@ -61,6 +62,10 @@ struct Run<'g> {
     /// By group and number: the members that have called it.
     collectives: BTreeMap<(u32, u32), Vec<u32>>,
     overlapping: u64,
+    /// Whether receives that name a message that is not there end at once.
+    partial: bool,
+    /// The first node between streams of a rank.
+    between: u32,
 }
 
 /// Computes one node after the other.
@@ -80,7 +85,7 @@ fn later(t: u64, by: u64) -> u64 {
 }
 
 /// Runs a graph. Receives from any source get their partners by arrival. With `partial`, receives without a partner are left
-/// out when nothing else can go on.
+/// out: those with a wildcard when nothing else can go on.
 ///
 /// # Errors
 /// The graph cannot end: a chain of nodes, each of which waits for the next, and why.
@@ -114,12 +119,14 @@ pub(super) fn order(
         called: HashMap::new(),
         collectives: BTreeMap::new(),
         overlapping: 0,
+        partial,
+        between: pairs.between,
     };
     let free = (0..nodes as u32).filter(|&node| run.open[node as usize] == 0);
     run.events = free.map(|node| event(0, graph.nodes[node as usize].task, node)).collect();
     let mut left_out = Vec::new();
     loop {
-        run.all();
+        let now = run.all();
         if run.ended.iter().all(|&ended| ended) {
             break;
         }
@@ -136,7 +143,7 @@ pub(super) fn order(
                 posted.retain(|&other| other != node);
             }
             left_out.push(node);
-            run.events.push(event(run.at[node as usize], graph.nodes[node as usize].task, node));
+            run.events.push(event(now, graph.nodes[node as usize].task, node));
         }
     }
     Ok(Order { nodes: run.order, overlapping: run.overlapping, left_out })
@@ -153,8 +160,11 @@ impl Run<'_> {
         matches!(self.graph.nodes[node as usize].act, Act::Receive { .. })
     }
 
-    fn all(&mut self) {
+    /// Goes on until nothing happens any more; returns when that is.
+    fn all(&mut self) -> u64 {
+        let mut now = 0;
         while let Some(Reverse(first)) = self.events.pop() {
+            now = (first >> 64) as u64;
             let mut event = first;
             loop {
                 self.happens(event as u32);
@@ -165,9 +175,10 @@ impl Run<'_> {
                 self.events.pop();
             }
             while let Some(Reverse(turn)) = self.now.pop() {
-                self.start((first >> 64) as u64, turn as u32);
+                self.start(now, turn as u32);
             }
         }
+        now
     }
 
     fn happens(&mut self, node: u32) {
@@ -229,7 +240,10 @@ impl Run<'_> {
             }
             Act::Send { bytes, to, .. } => {
                 self.overlap(t, of.task);
-                let arrival = later(later(t, LATENCY), bytes.saturating_mul(8) / 10);
+                let arrival = match node >= self.between {
+                    true => t,
+                    false => later(later(t, LATENCY), bytes.saturating_mul(8) / 10),
+                };
                 self.at[node as usize] = arrival;
                 match self.partner[node as usize] {
                     NONE => self.events.push(event(arrival, to, node)),
@@ -241,7 +255,7 @@ impl Run<'_> {
                 end = Some(t);
             }
             Act::Receive { from, tag, .. } => match self.partner[node as usize] {
-                NONE if from.is_some() && tag.is_some() => {}
+                NONE if from.is_some() && tag.is_some() => end = self.partial.then_some(t),
                 NONE => end = self.post(node).then_some(t),
                 send if self.at[send as usize] != NOT_YET => end = Some(self.at[send as usize].max(t)),
                 _ => {}

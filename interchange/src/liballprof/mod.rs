@@ -3,23 +3,27 @@
 //! A line is a call: `Function:start:arguments in MPI's order:end`, times in µs. A datatype stands with its size, a communicator with
 //! own rank and size; requests are addresses. Statuses are not recorded. `docs/interchange.md` says what is kept.
 
+mod handles;
+
 use crate::calls::arguments::Span;
-use crate::calls::creations::{How, Op, Predefined, resolve};
-use crate::calls::lines::Lines;
+use crate::calls::creations::{Op, Predefined, resolve};
+use crate::calls::lines::{CUT, Lines};
 use crate::calls::process::{At, Envelope, Parts, Process};
 use crate::calls::recorder::Recorder;
 use crate::calls::summing::{Sum, missing, write_missing};
-use crate::error::{Problem, Result};
+use crate::error::{ImportError, Problem, Result};
 use crate::files::{Files, Start};
 use crate::format::Info;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::summary::Summary;
+use handles::{GUESSED, Handles, Steps};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use vef_format::capture::RankInfo;
 use vef_format::capture::event::SendMode;
+use vef_format::error::Located;
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
 
@@ -29,8 +33,10 @@ pub(crate) const INFO: Info =
 
 /// Bytes from an element of an array of requests to the next.
 const STEPS: [u64; 2] = [4, 8];
-/// No handle.
+/// No handle; as an id, the world.
 const NONE: u64 = u64::MAX;
+/// How many communicators are made one from the other, at most.
+const DEPTH: usize = 64;
 
 type Fallible<T> = std::result::Result<T, Problem>;
 
@@ -52,6 +58,22 @@ struct Line<'a> {
     arguments: Vec<&'a str>,
     start: Option<u64>,
     end: Option<u64>,
+    /// Whether it lists the counts of a vector form.
+    lists: bool,
+    /// The id of its communicator, in place of the handle.
+    comm: Option<u64>,
+}
+
+/// The arguments of vector forms where counts and displacements are listed, and which are the addresses of these lists.
+fn listing(function: &str) -> Option<(usize, &'static [usize])> {
+    Some(match function {
+        "MPI_Allgatherv" => (10, &[4, 6]),
+        "MPI_Alltoallv" => (13, &[1, 3, 7, 9]),
+        "MPI_Gatherv" => (11, &[4, 6]),
+        "MPI_Reduce_scatter" => (7, &[2]),
+        "MPI_Scatterv" => (11, &[1, 3]),
+        _ => return None,
+    })
 }
 
 /// Time in µs with a fraction, as ns.
@@ -60,6 +82,9 @@ fn nanos(text: &str) -> Fallible<Option<u64>> {
         return Ok(None);
     }
     let wrong = || Problem::Expected { expected: "a time in µs", found: text.to_owned() };
+    if text.is_empty() {
+        return Err(wrong());
+    }
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = fraction.get(..fraction.len().min(3)).ok_or_else(wrong)?;
     let number = |text: &str| if text.is_empty() { Ok(0) } else { text.parse::<u64>().map_err(|_| wrong()) };
@@ -77,7 +102,17 @@ impl<'a> Line<'a> {
             let found = text.chars().take(40).collect();
             return Err(Problem::Expected { expected: "Function:start:arguments:end", found });
         };
-        Ok(Self { function, arguments: fields.collect(), start: nanos(start)?, end: nanos(end)? })
+        let (start, end) = (nanos(start)?, nanos(end)?);
+        let mut arguments: Vec<&str> = fields.collect();
+        let addresses = listing(function).filter(|(count, _)| arguments.len() == *count);
+        for &address in addresses.iter().flat_map(|(_, addresses)| *addresses).rev() {
+            arguments.remove(address);
+        }
+        Ok(Self { function, arguments, start, end, lists: addresses.is_some(), comm: None })
+    }
+
+    fn is_finalize(&self) -> bool {
+        self.function == "MPI_Finalize"
     }
 
     fn field(&self, at: usize) -> Fallible<&'a str> {
@@ -101,10 +136,10 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// A communicator: handle and size.
-    fn comm(&self, at: usize) -> Fallible<(u64, i64)> {
-        let [handle, _, size] = self.triple(at)?;
-        Ok((handle as u64, size))
+    /// A communicator.
+    fn comm(&self, at: usize) -> Fallible<u64> {
+        let [handle, ..] = self.triple(at)?;
+        Ok(self.comm.unwrap_or(handle as u64))
     }
 
     /// Bytes of a count of elements.
@@ -116,7 +151,7 @@ impl<'a> Line<'a> {
     /// A send or receive from argument `at` on: count, datatype, peer, tag.
     fn envelope(&self, at: usize, comm: usize) -> Fallible<Envelope> {
         let bytes = self.bytes(at, at + 1)?;
-        let (peer, tag, comm) = (self.number(at + 2)?, self.number(at + 3)? as i32, self.comm(comm)?.0);
+        let (peer, tag, comm) = (self.number(at + 2)?, self.number(at + 3)? as i32, self.comm(comm)?);
         let count = i64::try_from(bytes).map_err(|_| Problem::TooLarge(format!("{bytes} bytes")))?;
         Ok(Envelope { count, datatype: BYTES, peer, tag, comm })
     }
@@ -124,7 +159,7 @@ impl<'a> Line<'a> {
     /// The counts of a vector form, if they are listed.
     fn counts(&self, at: usize, datatype: usize) -> Fallible<Option<Vec<u64>>> {
         let text = self.field(at)?;
-        if !text.contains(',') {
+        if !self.lists && !text.contains(',') {
             return Ok(None);
         }
         let [_, size, _] = self.triple(datatype)?;
@@ -139,35 +174,19 @@ impl<'a> Line<'a> {
     /// Where the communicator stands.
     fn position_of_comm(&self) -> Option<usize> {
         Some(match self.function.strip_prefix("MPI_")? {
-            "Barrier" | "Comm_split" | "Comm_dup" => 0,
+            "Barrier" | "Comm_split" | "Comm_dup" | "Comm_rank" | "Comm_size" => 0,
             "Bcast" => 4,
             "Send" | "Bsend" | "Ssend" | "Rsend" | "Isend" | "Ibsend" | "Issend" | "Irsend" | "Recv"
             | "Irecv" => 5,
             "Reduce" => 6,
             "Allreduce" | "Scan" | "Exscan" => 5,
+            "Reduce_scatter" => 5,
             "Allgather" | "Alltoall" => 6,
-            "Gather" | "Scatter" => 7,
+            "Gather" | "Scatter" | "Allgatherv" => 7,
+            "Gatherv" | "Scatterv" | "Alltoallv" => 8,
             "Sendrecv" => 10,
             _ => return None,
         })
-    }
-
-    /// The call that creates a communicator.
-    fn creation(&self) -> Option<Op> {
-        let new = |at: usize| {
-            let handle = self.field(at).ok()?.split(',').next().and_then(number)?;
-            Some(handle as u64)
-        };
-        let parent = self.comm(0).ok()?.0;
-        match self.function {
-            "MPI_Comm_dup" => Some(Op::Create { parent, how: How::Same, new: new(1) }),
-            "MPI_Comm_split" => {
-                let (color, key) = (self.number(1).ok()? as i32, self.number(2).ok()? as i32);
-                let new = new(3).filter(|_| color >= 0);
-                Some(Op::Create { parent, how: How::Split { color, key }, new })
-            }
-            _ => None,
-        }
     }
 }
 
@@ -193,22 +212,42 @@ fn bytes(count: i64, size: i64) -> Fallible<u64> {
 struct Survey {
     /// The first communicator of each size.
     comms: HashMap<u64, u64>,
-    ops: Vec<Op>,
+    steps: Steps,
     step: u64,
+    /// The number of its last line.
+    last: u64,
+    finalizes: bool,
+    /// Whether the file ends within a line.
+    is_cut: bool,
+}
+
+/// Whether the current line may lack its end: it is the last one of a file, without a line end, and is no `MPI_Finalize`.
+fn is_cut(lines: &Lines) -> bool {
+    !lines.ended && !Line::of(lines.text()).is_ok_and(|line| line.is_finalize())
+}
+
+/// A problem of the current line.
+fn wrong(lines: &Lines, problem: Problem) -> ImportError {
+    lines.wrong(if is_cut(lines) { Problem::Invalid(CUT.to_owned()) } else { problem })
 }
 
 /// Finds the world, the communicators, and how far requests are apart in arrays.
-fn survey(path: &Path) -> Result<Survey> {
+fn survey(path: &Path, partial: bool) -> Result<Survey> {
     let mut lines = Lines::open(path)?;
-    let (mut comms, mut ops) = (HashMap::new(), Vec::new());
+    let (mut last, mut finalizes, mut ends_within) = (0, false, false);
+    let (mut comms, mut steps) = (HashMap::new(), Steps::default());
     let (mut pending, mut resolved) = (HashSet::new(), [0u64; 2]);
     while lines.advance()? {
-        let text = lines.text();
-        let line = Line::of(text).map_err(|problem| lines.wrong(problem))?;
-        if let Some((handle, size)) = line.position_of_comm().and_then(|at| line.comm(at).ok()) {
-            comms.entry(size.max(0) as u64).or_insert(handle);
+        if partial && is_cut(&lines) {
+            ends_within = true;
+            break;
         }
-        ops.extend(line.creation());
+        let line = Line::of(lines.text()).map_err(|problem| wrong(&lines, problem))?;
+        (last, finalizes) = (lines.number, finalizes || line.is_finalize());
+        if let Some([handle, _, size]) = line.position_of_comm().and_then(|at| line.triple(at).ok()) {
+            comms.entry(size.max(0) as u64).or_insert(handle as u64);
+        }
+        steps.line(&line);
         match line.function {
             "MPI_Isend" | "MPI_Ibsend" | "MPI_Issend" | "MPI_Irsend" | "MPI_Irecv" => {
                 pending.extend(line.number(6).ok().map(|request| request as u64));
@@ -227,7 +266,7 @@ fn survey(path: &Path) -> Result<Survey> {
         }
     }
     let step = if resolved[1] > resolved[0] { STEPS[1] } else { STEPS[0] };
-    Ok(Survey { comms, ops, step })
+    Ok(Survey { comms, steps, step, last, finalizes, is_cut: ends_within })
 }
 
 /// Those of some requests that are elements of an array of `count`, in its order.
@@ -258,7 +297,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     };
     let mut surveys = BTreeMap::new();
     for (&rank, path) in &ranks {
-        surveys.insert(rank, survey(path)?);
+        surveys.insert(rank, survey(path, options.partial)?);
     }
     // No communicator has more members than there are ranks.
     let largest = surveys.values().flat_map(|survey| survey.comms.keys()).max();
@@ -266,46 +305,74 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let missing =
         missing(tasks, ranks.len(), |rank| ranks.contains_key(&rank), options.partial).map_err(of_files)?;
     let tasks = tasks as u32;
-    let mut ops = vec![Vec::new(); tasks as usize];
+    let mut sum = Sum::default();
+    let any_finalizes = surveys.values().any(|survey| survey.finalizes);
+    for (rank, survey) in &surveys {
+        if survey.finalizes || !any_finalizes && !survey.is_cut {
+            continue;
+        }
+        let (path, line) = (&ranks[rank], survey.last);
+        if !options.partial {
+            let what = format!(
+                "rank {rank} ends here without MPI_Finalize, which other ranks have; vef import --partial imports what is there"
+            );
+            return Err(Located::line(path, line, Problem::Invalid(what)));
+        }
+        sum.ends_early(|| {
+            format!("rank {rank} ends at line {line} of {}, without MPI_Finalize", path.display())
+        });
+    }
+    if !any_finalizes {
+        sum.remark(
+            "no rank has a MPI_Finalize: whether lines are missing at the end is not known".to_owned(),
+        );
+    }
     let world_of = |survey: &Survey| survey.comms.get(&u64::from(tasks)).copied().unwrap_or(NONE);
-    for (&rank, survey) in &mut surveys {
-        ops[rank as usize] = std::mem::take(&mut survey.ops);
-        // The same handle for all, so that the communicators of all are found together.
-        let world = world_of(survey);
-        for op in &mut ops[rank as usize] {
-            if let Op::Create { parent, .. } = op
-                && *parent == world
-            {
-                *parent = NONE;
-            }
+    let predefined = Predefined { world: NONE, itself: NONE - 1, empty_group: NONE };
+    let mut created = vec![Vec::new(); tasks as usize];
+    // Handles of what is created from the world are known once that is, and so on.
+    for _ in 0..DEPTH {
+        let mut ops = vec![Vec::new(); tasks as usize];
+        for (&rank, survey) in &surveys {
+            let mut handles = Handles::new(rank, world_of(survey), &created[rank as usize]);
+            ops[rank as usize] = survey.steps.ops(&mut handles);
+        }
+        let before = std::mem::replace(&mut created, resolve(predefined, ops));
+        if created == before {
+            break;
         }
     }
-    let predefined = Predefined { world: NONE, itself: NONE - 1, empty_group: NONE };
-    let mut created = resolve(predefined, ops);
-    let mut sum = Sum::default();
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
     for (&rank, path) in &ranks {
         let of_file = |problem: Problem| problem.of_file(path);
         let info = RankInfo { rank: Rank(rank), tasks, ..RankInfo::default() };
         let recorder = Recorder::create(directory, &info).map_err(of_file)?;
         let survey = &surveys[&rank];
-        let (world, made) = (world_of(survey), std::mem::take(&mut created[rank as usize]));
-        let mut process =
-            Process::new(recorder, tasks, (world, NONE - 1), made, options.partial).map_err(of_file)?;
+        let made = std::mem::take(&mut created[rank as usize]);
+        let mut handles = Handles::new(rank, world_of(survey), &made);
+        let mut process = Process::new(recorder, tasks, (NONE, NONE - 1), made.clone(), options.partial)
+            .map_err(of_file)?;
         process.set_size(BYTES, Some(1));
         let mut lines = Lines::open(path)?;
         let mut before = 0;
         while lines.advance()? {
-            let text = lines.text();
-            let result = Line::of(text).and_then(|line| {
+            if options.partial && is_cut(&lines) {
+                break;
+            }
+            let result = Line::of(lines.text()).and_then(|mut line| {
                 let end = line.end.or(line.start).unwrap_or(before);
                 let span = Span { start: line.start.unwrap_or(end), end, thread: 0 };
                 before = end;
                 let called = process.recorder().function(line.function)?;
                 process.recorder().count(span, called);
-                apply(&mut process, &line, (span, called), survey.step)
+                let guessed = handles.guessed;
+                let creation = handles.line(&mut line)?;
+                if handles.guessed > guessed {
+                    process.recorder().found(GUESSED);
+                }
+                apply(&mut process, &line, creation, (span, called), survey.step)
             });
-            result.map_err(|problem| lines.wrong(problem))?;
+            result.map_err(|problem| wrong(&lines, problem))?;
         }
         sum.add(rank, process.finish().map_err(of_file)?);
         progress.set(u64::from(rank) + 1, tasks.into());
@@ -317,7 +384,10 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
 }
 
 /// Carries out a call.
-fn apply(process: &mut Process, line: &Line<'_>, at: At, step: u64) -> Fallible<()> {
+fn apply(process: &mut Process, line: &Line<'_>, creation: Option<Op>, at: At, step: u64) -> Fallible<()> {
+    if let Some(Op::Create { parent, new, .. }) = creation {
+        return process.create(at, parent, new);
+    }
     let (span, called) = at;
     let request = |at: usize| line.number(at).map(|request| request as u64);
     let mode = |name: &str| match name {
@@ -348,23 +418,20 @@ fn apply(process: &mut Process, line: &Line<'_>, at: At, step: u64) -> Fallible<
             process.complete(at, done.into_iter().map(|request| (request, None)))
         }
         "Request_free" => process.free_request(at, request(0)?),
-        "Comm_split" | "Comm_dup" => match line.creation() {
-            Some(Op::Create { parent, new, .. }) => process.create(at, parent, new),
-            _ => Err(Problem::Expected { expected: "a communicator", found: line.arguments.join(":") }),
-        },
         "Comm_free" | "Comm_rank" | "Comm_size" | "Wtime" | "Initialized" => Ok(()),
         _ => collective(process, line, at, name),
     }
 }
 
 fn collective(process: &mut Process, line: &Line<'_>, at: At, name: &str) -> Fallible<()> {
-    use Operation::{Allgather, Allgatherv, Alltoall, Alltoallv, Barrier, Bcast, Gather, ReduceScatter};
+    use Operation::{Allgather, Allgatherv, Alltoall, Alltoallv, Barrier, Bcast, Gather, Gatherv};
+    use Operation::{ReduceScatter, Scatterv};
     let Some(operation) = Operation::named(name) else {
         process.recorder().skip(at.1);
         return Ok(());
     };
     let vector = |bytes: u64| Parts { own: bytes, ..Parts::default() };
-    let comm = |at: usize| line.comm(at).map(|comm| comm.0);
+    let comm = |at: usize| line.comm(at);
     let summed = |own: u64, size: u32| {
         let sum =
             own.checked_mul(size.into()).ok_or_else(|| Problem::TooLarge(format!("{size} × {own} bytes")))?;
@@ -418,9 +485,22 @@ fn collective(process: &mut Process, line: &Line<'_>, at: At, name: &str) -> Fal
             }),
             None => left_out(process, at),
         },
-        Operation::Gatherv | Operation::Scatterv | Operation::Alltoallw | Operation::ReduceScatterBlock => {
-            left_out(process, at)
+        Gatherv | Scatterv if line.lists => {
+            let root = line.number(7)?;
+            let (list, own) = if operation == Gatherv { ((4, 6), (1, 2)) } else { ((1, 3), (5, 6)) };
+            process.collective(at, operation, comm(8)?, Some(root), |_, me, _| {
+                // The list is valid at the root only, which may have its own block in place.
+                if i64::from(me) != root {
+                    let own = line.bytes(own.0, own.1)?;
+                    return Ok(Parts { own, sum: own, ..Parts::default() });
+                }
+                let list = line.counts(list.0, list.1)?.unwrap_or_default();
+                let (own, sum) = (list.get(me as usize).copied().unwrap_or(0), total(&list));
+                let (send, recv) = if operation == Gatherv { (Vec::new(), list) } else { (list, Vec::new()) };
+                Ok(Parts { own, sum, send, recv, ..Parts::default() })
+            })
         }
+        Gatherv | Scatterv | Operation::Alltoallw | Operation::ReduceScatterBlock => left_out(process, at),
     }
 }
 

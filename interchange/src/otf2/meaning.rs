@@ -12,7 +12,7 @@ use crate::calls::functions::Called;
 use crate::calls::recorder::Recorder;
 use crate::calls::resolved::{Comm, Why};
 use crate::error::{ImportError, Problem, Result};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::capture::Group;
@@ -34,6 +34,8 @@ const SWITCHED_OFF: &str = "times that the measurement was switched off, which c
 #[derive(Debug, Default)]
 pub(super) struct Posted {
     receives: Vec<Option<Message>>,
+    /// Those that were cancelled, by index.
+    cancelled: HashSet<usize>,
     collectives: Vec<Option<Collective>>,
     /// Time of the first event, ticks.
     pub(super) first: Option<u64>,
@@ -68,6 +70,9 @@ impl Posted {
                         posted.receives[at] = Some(message);
                     }
                 }
+                Event::RequestCancelled(request) => {
+                    posted.cancelled.extend(receives.remove(&request));
+                }
                 Event::CollectiveRequest(request) => {
                     collectives.insert(request, posted.collectives.len());
                     posted.collectives.push(None);
@@ -95,6 +100,8 @@ struct Known {
 /// A rank and its communicators.
 pub(super) struct RankCalls<'a> {
     pub(super) recorder: Recorder,
+    /// Time of the last event so far, ns.
+    pub(super) end: u64,
     /// Collectives whose amounts stand as in the file, by operation.
     pub(super) as_they_are: BTreeMap<&'static str, u64>,
     definitions: &'a Definitions,
@@ -153,6 +160,7 @@ impl<'a> RankCalls<'a> {
     ) -> Self {
         Self {
             recorder,
+            end: 0,
             as_they_are: BTreeMap::new(),
             definitions,
             communicators,
@@ -168,7 +176,7 @@ impl<'a> RankCalls<'a> {
         let resolution = u128::from(self.definitions.resolution);
         let (mut call, mut flushed): (Option<Call>, u64) = (None, 0);
         let (mut receives, mut collectives) =
-            (location.posted.receives.iter(), location.posted.collectives.iter());
+            (location.posted.receives.iter().enumerate(), location.posted.collectives.iter());
         for _ in 0..location.posted.events {
             let Some(event) = location.events.next()? else { break };
             let ticks = location.ticks(location.events.time);
@@ -176,6 +184,7 @@ impl<'a> RankCalls<'a> {
             let wrong = |problem| location.events.chunks.wrong(problem);
             let too_late = |_| wrong(Problem::TooLarge(format!("the time {ticks}")));
             let now = nanos(ticks.saturating_sub(flushed)).map_err(too_late)?;
+            self.end = self.end.max(now);
             let item = match event {
                 Event::BufferFlush(end) => {
                     flushed += location.ticks(end).saturating_sub(ticks);
@@ -187,9 +196,13 @@ impl<'a> RankCalls<'a> {
                     }
                     continue;
                 }
-                Event::IrecvRequest(request) => match receives.next().copied().flatten() {
-                    Some(message) => Item::Post(message, request),
-                    None => {
+                Event::IrecvRequest(request) => match receives.next() {
+                    Some((_, &Some(message))) => Item::Post(message, request),
+                    Some((at, None)) if location.posted.cancelled.contains(&at) => {
+                        self.recorder.open_nothing(key(location.thread, request));
+                        continue;
+                    }
+                    Some((_, None)) | None => {
                         self.recorder.found(NEVER_COMPLETED);
                         continue;
                     }
@@ -201,6 +214,8 @@ impl<'a> RankCalls<'a> {
                         continue;
                     }
                 },
+                // Its call is known by its name.
+                Event::CollectiveEnd(part) if operation(part.operation).is_none() => continue,
                 event => Item::Record(event),
             };
             let span = Span { start: now, end: now, thread: location.thread };
@@ -351,7 +366,7 @@ impl<'a> RankCalls<'a> {
     ) -> std::result::Result<(), Problem> {
         // The call's time is that of its last event; the others are at its start.
         let first = Span { end: span.start, ..span };
-        let key = |request: u64| u64::from(span.thread) << THREAD_SHIFT ^ request;
+        let key = |request: u64| key(span.thread, request);
         if let [Item::Record(Event::Send(sent)), Item::Record(Event::Recv(got))]
         | [Item::Record(Event::Recv(got)), Item::Record(Event::Send(sent))] = items
             && let (Some(sending), Some(receiving)) =
@@ -481,6 +496,11 @@ impl<'a> RankCalls<'a> {
             _ => Ok(()),
         }
     }
+}
+
+/// The number of a request of a thread.
+fn key(thread: u16, request: u64) -> u64 {
+    u64::from(thread) << THREAD_SHIFT ^ request
 }
 
 /// The function of a record outside of all regions of MPI.

@@ -136,12 +136,13 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     for (rank, threads) in archive.ranks.iter().enumerate().filter(|&(rank, _)| is_there(rank)) {
         let host = archive.definitions.host(threads[0].location).to_owned();
         let info = RankInfo { rank: Rank(rank as u32), tasks, host, ..RankInfo::default() };
-        let recorder = Recorder::create(directory, &info).map_err(of_file)?;
+        let recorder = Recorder::create(directory, &info).map_err(of_file)?.started(0);
         let mut calls =
             RankCalls::new(recorder, &archive.definitions, &communicators, tasks, archive.scorep());
-        read_rank(&archive, rank, threads, &mut calls, &mut sum, options)?;
+        let is_whole = read_rank(&archive, rank, threads, &mut calls, &mut sum, options)?;
         as_they_are += calls.as_they_are.values().sum::<u64>();
-        sum.add(rank as u32, calls.recorder.finish().map_err(of_file)?);
+        let end = is_whole.then_some(calls.end);
+        sum.add(rank as u32, calls.recorder.finish(end).map_err(of_file)?);
         progress.set(rank as u64 + 1, tasks.into());
     }
     for &rank in &missing {
@@ -160,7 +161,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     sum.finish(directory, &path, options)
 }
 
-/// Reads all threads of a rank.
+/// Reads all threads of a rank; whether none of its files is cut.
 fn read_rank(
     archive: &Archive,
     rank: usize,
@@ -168,7 +169,8 @@ fn read_rank(
     calls: &mut RankCalls<'_>,
     sum: &mut Sum,
     options: &Options,
-) -> Result<()> {
+) -> Result<bool> {
+    let mut is_whole = true;
     let mut known = Vec::with_capacity(threads.len());
     for thread in threads {
         let mut posted = Posted::read(archive.events(thread.location)?);
@@ -176,12 +178,14 @@ fn read_rank(
         let promised = thread.events.filter(|&events| events != posted.events);
         match (&posted.cut, promised) {
             (Some((byte, _)), _) if options.partial => {
+                is_whole = false;
                 let (path, events) = (path.display(), posted.events);
                 sum.ends_early(|| {
                     format!("rank {rank} ends at byte {byte} of {path}, after {events} events")
                 });
             }
             (None, Some(promised)) if options.partial => {
+                is_whole = false;
                 let (path, events) = (path.display(), posted.events);
                 sum.ends_early(|| format!("rank {rank} has {events} of {promised} events in {path}"));
             }
@@ -208,7 +212,7 @@ fn read_rank(
         let global = options.global_clock;
         calls.read(&mut Location { events, local, posted, thread, zero, global })?;
     }
-    Ok(())
+    Ok(is_whole)
 }
 
 #[cfg(test)]

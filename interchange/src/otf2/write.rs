@@ -62,7 +62,6 @@ pub(super) fn write(export: &Export<'_>) -> Result<Exported, ExportError> {
             record: Record::default(),
             requests: HashMap::new(),
             started: HashMap::new(),
-            awaited: HashSet::new(),
             made: 0,
         };
         calls.all(own).map_err(failed)?;
@@ -184,8 +183,6 @@ struct Calls<'a, 'b> {
     requests: HashMap<u64, u64>,
     /// Collectives that are not complete: their requests and amounts.
     started: HashMap<CollectiveIndex, (u64, Amounts)>,
-    /// Collectives that a record waits for.
-    awaited: HashSet<CollectiveIndex>,
     /// Requests made.
     made: u64,
 }
@@ -212,12 +209,18 @@ impl Calls<'_, '_> {
         let mut functions = From::new(&notes.calls[rank]);
         let (mut waits, mut detached) = (&notes.waits[rank][..], &notes.detached[rank][..]);
         let records = &self.archive.trace.tasks[rank];
-        self.awaited.extend(records.iter().filter_map(|record| match record.after {
-            After::Collective(index) => Some(index),
-            After::Nothing | After::Sent(_) | After::Received(_) => None,
-        }));
         self.empty(0, "MPI_Init")?;
         let (mut before, mut caller) = (0, None);
+        if let (Some(first), Some(span)) = (records.first(), spans.first())
+            && self.waits(Some(first))
+        {
+            // There is no record whose call could wait for it.
+            before = span.begin - first.time.0;
+            let region = self.archive.region("MPI_Recv");
+            self.enter(0, region)?;
+            self.wait(before, Some(first))?;
+            self.leave(before, region)?;
+        }
         for (number, (record, &span)) in (0..).zip(records.iter().zip(spans)) {
             while let [wait, rest @ ..] = waits
                 && wait.record == number
@@ -249,7 +252,7 @@ impl Calls<'_, '_> {
             };
             match record.what {
                 What::Mark if call_continues() => {}
-                What::Mark if self.ends_probe(record, function, caller) => {}
+                What::Mark if self.ends_probe(record, function, caller) && !self.waits(next) => {}
                 What::Mark if next.is_none() => {
                     self.rest(span.begin)?;
                     return self.empty(span.begin, "MPI_Finalize");
@@ -315,11 +318,8 @@ impl Calls<'_, '_> {
         detached: Option<u64>,
         next: Option<&TraceRecord>,
     ) -> io::Result<()> {
-        let (receives, waits) = match next.map_or(After::Nothing, |next| next.after) {
-            After::Received(index) => (true, !self.archive.received[index.0 as usize]),
-            After::Collective(index) => (false, self.started.contains_key(&index)),
-            After::Nothing | After::Sent(_) => (false, false),
-        };
+        let receives = next.is_some_and(|next| matches!(next.after, After::Received(_)));
+        let waits = self.waits(next);
         let sent = if let What::Send(index) = record.what { Some(index) } else { None };
         let region = function.unwrap_or_else(|| {
             self.archive.region(match (sent, detached, waits) {
@@ -362,6 +362,15 @@ impl Calls<'_, '_> {
             self.record.packed(request);
         }
         self.put_with_length(time)
+    }
+
+    /// Whether a record waits for what no call in front of it has received or completed.
+    fn waits(&self, record: Option<&TraceRecord>) -> bool {
+        match record.map_or(After::Nothing, |record| record.after) {
+            After::Received(index) => !self.archive.received[index.0 as usize],
+            After::Collective(index) => self.started.contains_key(&index),
+            After::Nothing | After::Sent(_) => false,
+        }
     }
 
     /// What a call waits for: what the record behind it does.
@@ -414,8 +423,7 @@ impl Calls<'_, '_> {
         next: Option<&TraceRecord>,
     ) -> io::Result<()> {
         let name = self.archive.trace.collective(index).operation.name();
-        let is_next = next.is_some_and(|next| next.after == After::Collective(index));
-        let blocks = is_next || !self.awaited.contains(&index);
+        let blocks = next.is_none_or(|next| next.after == After::Collective(index));
         let region = match (function, blocks) {
             (Some(region), _) => region,
             (None, true) => self.archive.region(&format!("MPI_{name}")),
@@ -432,8 +440,8 @@ impl Calls<'_, '_> {
             self.record.with_length(kind::COLLECTIVE_REQUEST).packed(request);
             self.put_with_length(span.begin)?;
             self.started.insert(index, (request, amounts));
-            self.wait(span.end, next)?;
         }
+        self.wait(span.end, next)?;
         self.leave(span.end, region)
     }
 

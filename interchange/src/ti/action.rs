@@ -8,11 +8,14 @@ use vef_format::operation::Operation;
 const ANY_SOURCE: [i64; 3] = [-333, -555, -1];
 const ANY_TAG: [i64; 2] = [-444, -1];
 
-/// Sizes of the types, by number; `0`: one that is not known.
-const SIZES: [u64; 31] =
-    [8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8, 8, 8];
-/// The number of `MPI_COUNT`, and its size.
-const COUNT: (usize, u64) = (59, 8);
+/// Sizes of the types, by number.
+const SIZES: [u64; 38] = [
+    8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8, 8, 8, 16, 16,
+    8, 8, 8, 16, 16,
+];
+/// Numbers of types beyond these, and their sizes: those of the program, which are counted in bytes, `MPI_LONG_DOUBLE_INT`, `MPI_PACKED`
+/// and `MPI_COUNT`.
+const FURTHER: [(i64, u64); 4] = [(-1, 1), (50, 32), (57, 1), (59, 8)];
 
 /// What is known of a trace before its lines.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +51,8 @@ pub(super) struct Part {
     pub(super) recv: Vec<u64>,
     /// Computing behind it.
     pub(super) flops: f64,
+    /// Whether a later line waits for it.
+    pub(super) starts: bool,
 }
 
 /// What a line does.
@@ -76,6 +81,25 @@ pub(super) enum Action {
     Other,
 }
 
+/// Collectives, which with an `i` in front do not block.
+const COLLECTIVES: [&str; 15] = [
+    "allgather",
+    "allgatherv",
+    "allreduce",
+    "alltoall",
+    "alltoallv",
+    "barrier",
+    "bcast",
+    "exscan",
+    "gather",
+    "gatherv",
+    "reduce",
+    "reducescatter",
+    "scan",
+    "scatter",
+    "scatterv",
+];
+
 /// Words of a line.
 struct Words<'a>(std::str::SplitAsciiWhitespace<'a>);
 
@@ -103,9 +127,9 @@ impl<'a> Words<'a> {
     fn size(&mut self, context: &Context) -> Result<u64, Problem> {
         let Some(word) = self.0.next() else { return Ok(context.default) };
         let number = int(word, "a type")?;
-        let known = usize::try_from(number).ok();
-        let size = known.and_then(|at| if at == COUNT.0 { Some(COUNT.1) } else { SIZES.get(at).copied() });
-        size.ok_or(Problem::Expected {
+        let known = usize::try_from(number).ok().and_then(|at| SIZES.get(at));
+        let further = || FURTHER.iter().find(|(further, _)| *further == number).map(|(_, size)| size);
+        known.or_else(further).copied().ok_or(Problem::Expected {
             expected: "the number of a type whose size is known",
             found: word.to_owned(),
         })
@@ -157,6 +181,11 @@ fn scaled(counts: Vec<u64>, size: u64) -> Result<(Vec<u64>, u64), Problem> {
 pub(super) fn rank(line: &str) -> Option<(u32, &str)> {
     let (rank, rest) = line.split_once([' ', '\t'])?;
     Some((rank.parse().ok()?, rest.trim_ascii_start()))
+}
+
+/// Whether a `wait` is for a collective: it names no receiver, or a tag that no program has.
+pub(super) fn is_of_collective([_, to, tag]: [i64; 3]) -> bool {
+    to < 0 || tag < 0 && !ANY_TAG.contains(&tag)
 }
 
 /// The peer of a send or receive, the higher one if there are two.
@@ -217,12 +246,28 @@ pub(super) fn parse<'a>(line: &'a str, me: u32, context: &Context) -> Result<(&'
     } else {
         name
     };
-    let parsed = words.action(action, me, context);
+    let (action, starts) = match action.strip_prefix('i') {
+        Some(blocking) if COLLECTIVES.contains(&blocking) => (blocking, true),
+        _ => (action, false),
+    };
+    let mut parsed = words.action(action, me, context);
+    if let Ok(Action::Collective(_, part)) = &mut parsed {
+        part.starts = starts;
+    }
     // A count for each rank: of more ranks, one would be read as something else.
     if matches!(action, "gatherv" | "scatterv" | "allgatherv" | "alltoallv" | "reducescatter")
         && (parsed.is_err() || words.0.next().is_some())
     {
         let ranks = context.ranks;
+        let numbers: Vec<&str> = line.split_ascii_whitespace().skip(1).collect();
+        let counts = 2 * u64::from(ranks);
+        // SimGrid's tracer writes MPI_Reduce_scatter_block with these counts: its size is not in the line.
+        if action == "reducescatter"
+            && numbers.len() as u64 == counts + 2
+            && numbers[..counts as usize].iter().all(|&count| count == "0")
+        {
+            return Ok((name, Action::Other));
+        }
         let what = format!("the arguments of {name} are not those of {ranks} ranks: are files missing?");
         return Err(Problem::Invalid(what));
     }

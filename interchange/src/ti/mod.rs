@@ -11,7 +11,7 @@ mod run;
 mod write;
 
 use crate::calls::arguments::{Collecting, Receiving, Sending, Span, Status, WORLD};
-use crate::calls::lines::Lines;
+use crate::calls::lines::{CUT, Lines};
 use crate::calls::recorder::Recorder;
 use crate::calls::summing::{Sum, missing, write_missing};
 use crate::error::{Problem, Result};
@@ -73,9 +73,9 @@ fn beside(list: &Path, name: &str) -> PathBuf {
     list.parent().unwrap_or(Path::new("")).join(name)
 }
 
-/// The files with lines: those that lists name in place of the lists.
-fn traces(files: &Files) -> Result<Vec<PathBuf>> {
-    let mut all: Vec<PathBuf> = Vec::new();
+/// The files with lines, and those that are left out: where there are lists, what they name, and the others.
+fn traces(files: &Files) -> Result<[Vec<PathBuf>; 2]> {
+    let (mut all, mut named): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
     for path in &files.paths {
         let start = Files::start(path)?;
         let listed = match first_line(&start) {
@@ -94,13 +94,14 @@ fn traces(files: &Files) -> Result<Vec<PathBuf>> {
                 let found = format!("{line:?}, which is no file");
                 return Err(lines.wrong(Problem::Expected { expected: "the name of a file", found }));
             }
-            all.push(name);
+            named.push(name);
         }
     }
-    // A list may be beside its files, and all be named.
     let mut seen = HashSet::new();
+    named.retain(|path| seen.insert(path.clone()));
+    // A list may be beside its files, and all be given.
     all.retain(|path| seen.insert(path.clone()));
-    Ok(all)
+    Ok(if named.is_empty() { [all, named] } else { [named, all] })
 }
 
 /// What a first reading finds.
@@ -175,9 +176,6 @@ fn survey(paths: &[PathBuf], partial: bool, mut progress: impl FnMut(u64)) -> Re
     Ok(found)
 }
 
-/// Of a last line that cannot be read and has no line end.
-const CUT: &str = "the file ends within this line; vef import --partial imports the lines before";
-
 fn is_finalize(action: &str) -> bool {
     action.split_ascii_whitespace().next().is_some_and(|name| name.eq_ignore_ascii_case("finalize"))
 }
@@ -188,9 +186,13 @@ fn is_cut(lines: &Lines) -> bool {
 }
 
 impl Found {
+    fn any_finalizes(&self) -> bool {
+        self.ranks.values().any(|of_rank| of_rank.finalizes)
+    }
+
     /// The ranks that end early, with the file and the line: those without a `finalize`, if any rank has one.
     fn end_early<'a>(&'a self, paths: &'a [PathBuf]) -> impl Iterator<Item = (u32, &'a Path, u64)> {
-        let any = self.ranks.values().any(|of_rank| of_rank.finalizes);
+        let any = self.any_finalizes();
         let early = self.ranks.iter().filter(move |(_, of_rank)| any && !of_rank.finalizes);
         early.filter_map(|(&rank, of_rank)| Some((rank, &*paths[*of_rank.files.last()?], of_rank.last)))
     }
@@ -199,7 +201,7 @@ impl Found {
 /// Imports a trace into the directory of a capture.
 fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
     let of_file = |problem: Problem| problem.of_file(files.first());
-    let paths = traces(files)?;
+    let [paths, left_out] = traces(files)?;
     let size: u64 = paths.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
     let found = survey(&paths, options.partial, |done| progress.set(done, 2 * size))?;
     let Some((&highest, _)) = found.ranks.last_key_value() else {
@@ -229,11 +231,17 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     }
     let tasks = tasks as u32;
     let mut sum = Sum::default();
+    for path in left_out {
+        sum.findings
+            .warning("texts left out: no list among the files names them", || path.display().to_string());
+    }
     for (rank, path, line) in found.end_early(&paths) {
         sum.ends_early(|| format!("rank {rank} ends at line {line} of {}, without finalize", path.display()));
     }
-    if !found.ranks.values().any(|of_rank| of_rank.finalizes) {
-        sum.remark("no rank has a finalize: whether lines are missing at the end is not known".to_owned());
+    let any_finalizes = found.any_finalizes();
+    if !any_finalizes {
+        let what = "no rank has a finalize: each ends with its last line; whether lines are missing behind it is not known";
+        sum.remark(what.to_owned());
     }
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
     // Ranks with files of their own are read one by one; the others together, so many at once.
@@ -241,13 +249,13 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let uses = found.ranks.values().flat_map(|of_rank| &of_rank.files).count();
     let distinct = found.ranks.values().flat_map(|of_rank| &of_rank.files).collect::<HashSet<_>>().len();
     let at_once = if uses > distinct { AT_ONCE } else { 1 };
-    let mut done = 0;
+    let (mut done, mut has_collectives) = (0, false);
     for group in ranks.chunks(at_once) {
         let mut processes = BTreeMap::new();
         let mut concerned: Vec<usize> = Vec::new();
         for &rank in group {
             let info = RankInfo { rank: Rank(rank), tasks, ..RankInfo::default() };
-            let recorder = Recorder::create(directory, &info).map_err(of_file)?;
+            let recorder = Recorder::create(directory, &info).map_err(of_file)?.started(0);
             let default = if found.doubles.get(&rank) == Some(&true) { DOUBLE } else { BYTE };
             let context = Context { ranks: tasks, default, old: options.old_ti };
             processes.insert(rank, Process::new(recorder, context, options.flops_per_second));
@@ -261,7 +269,10 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             progress.set(size + done.min(size), 2 * size);
         }
         for (rank, process) in processes {
-            sum.add(rank, process.recorder.finish().map_err(of_file)?);
+            // SimGrid replays texts without finalize to their last line.
+            let end = (!any_finalizes).then(|| process.nanos());
+            has_collectives |= process.has_collectives;
+            sum.add(rank, process.recorder.finish(end).map_err(of_file)?);
         }
     }
     for &rank in &missing {
@@ -270,6 +281,11 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     if found.unterminated > 0 {
         let files = Count(found.unterminated, "file");
         sum.remark(format!("the last line of {files} has no line end: SimGrid would not replay it"));
+    }
+    if has_collectives {
+        sum.remark(
+            "collectives are taken for those of all ranks: the texts name no communicators".to_owned(),
+        );
     }
     if options.old_ti {
         sum.remark("tags are 0, and a wait without a request is for the last one of its rank".to_owned());
@@ -306,6 +322,7 @@ struct Process {
     now: f64,
     /// Requests made.
     requests: u64,
+    has_collectives: bool,
     pending: BTreeMap<u64, Triple>,
     by_triple: HashMap<Triple, VecDeque<u64>>,
 }
@@ -321,9 +338,14 @@ impl Process {
             speed,
             now: 0.0,
             requests: 0,
+            has_collectives: false,
             pending: BTreeMap::new(),
             by_triple: HashMap::new(),
         }
+    }
+
+    fn nanos(&self) -> u64 {
+        (self.now * 1e9).round() as u64
     }
 
     /// Lets time pass.
@@ -359,7 +381,7 @@ impl Process {
             )),
             problem => problem,
         })?;
-        let now = (self.now * 1e9).round() as u64;
+        let now = self.nanos();
         let span = Span { start: now, end: now, thread: 0 };
         let function;
         let called = match &action {
@@ -378,8 +400,11 @@ impl Process {
             Action::WaitAny => "MPI_Waitany",
             Action::Test => "MPI_Test",
             Action::Exchange(..) => "MPI_Sendrecv",
-            Action::Collective(operation, _) => {
-                function = format!("MPI_{}", operation.name());
+            Action::Collective(operation, part) => {
+                function = match part.starts {
+                    true => format!("MPI_I{}", operation.key().replace('-', "_")),
+                    false => format!("MPI_{}", operation.name()),
+                };
                 &function
             }
             Action::Other => name,
@@ -446,7 +471,7 @@ impl Process {
             }
             Action::Test => Ok(()),
             Action::Collective(operation, part) => {
-                let Part { root, own, sum, amounts, send, recv, flops } = part;
+                let Part { root, own, sum, amounts, send, recv, flops, starts } = part;
                 if root.is_some_and(|root| root >= self.context.ranks) {
                     return Err(Problem::NoRank {
                         rank: root.unwrap_or(0).into(),
@@ -460,7 +485,9 @@ impl Process {
                 let (send_counts, recv_counts) = (&send[..], &recv[..]);
                 let collecting =
                     Collecting { operation, comm: WORLD, root, amounts, send_counts, recv_counts };
-                self.recorder.collective(span, called, &collecting, None)?;
+                self.has_collectives = true;
+                let request = starts.then(|| self.request([ANY; 3]));
+                self.recorder.collective(span, called, &collecting, request)?;
                 self.compute(flops)
             }
             Action::Other => self.recorder.other(span, called, 0),
@@ -483,6 +510,7 @@ impl Process {
 
     /// The request that a `wait` names, and the message that it tells.
     fn take(&mut self, triple: Triple) -> Option<(u64, Option<Status>)> {
+        let triple = if action::is_of_collective(triple) { [ANY; 3] } else { triple };
         let [source, to, tag] = triple;
         // A receive with a wildcard, once complete, is named by what it received.
         for named in [triple, [ANY, to, tag], [source, to, ANY], [ANY, to, ANY]] {

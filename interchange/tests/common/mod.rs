@@ -5,6 +5,8 @@ pub(crate) mod simgrid;
 
 use interchange::{Files, Format, Imported, Options, Quiet, Summary};
 use std::path::{Path, PathBuf};
+use vef_format::record::Record;
+use vef_format::text::Reader;
 
 /// A sample that is committed.
 pub(crate) fn sample(path: &str) -> PathBuf {
@@ -35,6 +37,12 @@ pub(crate) fn capture(
 
 /// Imports files and mixes the capture; the trace is consistent, and its replay ends. Returns both summaries.
 pub(crate) fn import(path: &Path, options: &Options) -> (Summary, mixer::Summary) {
+    let (summary, mixed, _) = import_records(path, options);
+    (summary, mixed)
+}
+
+/// The same, and the records of the trace.
+pub(crate) fn import_records(path: &Path, options: &Options) -> (Summary, mixer::Summary, Vec<Record>) {
     let directory = tempfile::tempdir().unwrap();
     let summary = capture(&[path.to_path_buf()], directory.path(), options).unwrap();
     let trace = directory.path().join("trace.vef");
@@ -42,7 +50,11 @@ pub(crate) fn import(path: &Path, options: &Options) -> (Summary, mixer::Summary
     let mixed = mixer::mix(&directory.path().join("capture"), &trace, &settings, &mixer::Quiet).unwrap();
     let report = vef_format::validate::validate(&trace, &Default::default()).unwrap();
     assert!(report.is_complete() && report.errors == 0, "{:?}", report.problems);
-    (summary, mixed)
+    let (mut reader, mut records) = (Reader::open(&trace).unwrap(), Vec::new());
+    while let Some(line) = reader.next().unwrap() {
+        records.push(line.to_record());
+    }
+    (summary, mixed, records)
 }
 
 /// The number of calls of a function.
