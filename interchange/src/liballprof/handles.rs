@@ -4,7 +4,7 @@
 //! and size. So a handle that is new is the first communicator, of those created so far without a known handle, in which the rank
 //! has this number among so many. Where several are, of other members, the order of their first uses decides, which is counted.
 
-use super::{Fallible, Line, NONE};
+use super::line::{Fallible, Line, number};
 use crate::calls::creations::{How, Op};
 use crate::calls::resolved::Comm;
 use crate::error::Problem;
@@ -14,6 +14,9 @@ use vef_format::ids::Rank;
 /// What is wrong: handles that could be of several communicators.
 pub(super) const GUESSED: &str =
     "communicators told by the order of their first uses, among several of one size";
+
+/// No handle; as an id, the world.
+pub(super) const NONE: u64 = u64::MAX;
 
 /// Own rank and size.
 type Place = (i64, i64);
@@ -71,7 +74,7 @@ fn steps(line: &Line<'_>) -> [Option<Step>; 2] {
     let used = line.position_of_comm().and_then(|at| line.triple(at).ok()).map(place);
     let new = |at: usize| {
         let field = line.field(at).ok()?;
-        let handle = field.split(',').next().and_then(super::number)? as u64;
+        let handle = field.split(',').next().and_then(number)? as u64;
         Some(if field.contains(',') { New::Handle(handle) } else { New::Address(handle) })
     };
     let create = |how, new| Some(Step::Create { parent: line.triple(0).ok()?[0] as u64, how, new });
