@@ -22,9 +22,6 @@ pub enum OneSided {
     Ucx,
 }
 
-/// Of the assertions of Open MPI, `MPI_MODE_NOPRECEDE`; none of MPICH has this value. With it, a fence is its last collective alone.
-pub const NO_PRECEDE: i32 = 2;
-
 impl OneSided {
     /// That of a library whose one-sided requests are answered by the network interface (`hardware`), or by the target.
     pub fn of(library: Library, hardware: bool) -> Self {

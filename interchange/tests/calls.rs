@@ -346,6 +346,68 @@ fn communicators_of_liballprof_are_told_by_rank_and_size() {
     assert_eq!(bcasts.collect::<Vec<_>>(), expected);
 }
 
+/// A handle or an address that comes again is another communicator's; of duplicates that could be either, it is said.
+#[test]
+fn handles_of_liballprof_that_come_again() {
+    let import = |of: &dyn Fn(u32) -> String, strict| {
+        let work = tempfile::tempdir().unwrap();
+        let files: Vec<(String, String)> = (0..4).map(|rank| (format!("t-{rank}.txt"), of(rank))).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+        import_records(&written(work.path(), &files), &Options { strict, ..Options::default() })
+    };
+    let of_all = |records: &[Record]| {
+        let wide = |id| {
+            records.iter().any(|record| {
+                matches!(record, Record::Communicator { id: own, members } if *own == id && members.len() == 4)
+            })
+        };
+        let is_bcast = |record: &&Record| matches!(record, Record::Collective(part) if part.amounts.recv.0 == 200 && wide(part.comm));
+        records.iter().filter(is_bcast).count()
+    };
+    let world = |rank: u32| format!("{},{rank},4", 500 + rank);
+    // Freed by a copy of the handle, at another address.
+    let (_, _, copied) = import(
+        &|rank| {
+            format!(
+                "MPI_Init:-:1:2:1000\nMPI_Comm_rank:1001:{world}:9:1002\nMPI_Comm_split:1003:{world}:{}:0:7000:1004\n\
+                 MPI_Bcast:1005:1:4:1,4,4:0:801,{},2:1006\nMPI_Comm_free:1007:7999:1008\nMPI_Comm_dup:1009:{world}:7016:1010\n\
+                 MPI_Bcast:1014:1:50:1,4,4:0:801,{rank},4:1015\nMPI_Finalize:1110:-\n",
+                rank / 2,
+                rank % 2,
+                world = world(rank)
+            )
+        },
+        true,
+    );
+    // The root receives nothing.
+    assert_eq!(of_all(&copied), 3);
+    // The second duplicate, which nothing uses, is freed: the first one is still there.
+    let (_, _, again) = import(
+        &|rank| {
+            format!(
+                "MPI_Init:-:1:2:1000\nMPI_Comm_rank:1001:{world}:9:1002\nMPI_Comm_dup:1003:{world}:7000:1004\n\
+                 MPI_Bcast:1005:1:4:1,4,4:0:801,{rank},4:1006\nMPI_Comm_dup:1007:{world}:7000:1008\nMPI_Comm_free:1009:7000:1010\n\
+                 MPI_Bcast:1014:1:50:1,4,4:0:801,{rank},4:1015\nMPI_Finalize:1110:-\n",
+                world = world(rank)
+            )
+        },
+        true,
+    );
+    assert_eq!(of_all(&again), 3);
+    // Two duplicates, of which the order of first uses alone tells which is which.
+    let (summary, ..) = import(
+        &|rank| {
+            format!(
+                "MPI_Init:-:1:2:1000\nMPI_Comm_rank:1001:{world}:9:1002\nMPI_Comm_dup:1003:{world}:7000:1004\n\
+                 MPI_Comm_dup:1005:{world}:7008:1006\nMPI_Bcast:1007:1:4:1,4,4:0:802,{rank},4:1008\nMPI_Finalize:1110:-\n",
+                world = world(rank)
+            )
+        },
+        false,
+    );
+    assert!(summary.told().any(|told| told.contains("by the order of their first uses")));
+}
+
 /// A run is recorded by one tool, in as many directories as there are.
 #[test]
 fn a_run_in_two_directories() {

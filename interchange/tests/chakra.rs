@@ -305,6 +305,25 @@ fn operations_without_a_duration_need_a_speed() {
     assert!(time(&Options { strict: true, ..at_speed }).unwrap_err().contains(&memory[9..]));
 }
 
+/// Writers of Python give numbers as they come.
+#[test]
+fn amounts_may_be_fractions() {
+    let work = tempfile::tempdir().unwrap();
+    let graph = |ops: &str| {
+        format!(
+            r#"{{"workload_graph":[{{"id":1,"name":"comp","type":4,"num_ops":{ops},"tensor_size":null}},
+                {{"id":2,"name":"comp","type":4,"dataDeps":[1],"runtime":3,"num_ops":null}}]}}"#
+        )
+    };
+    for ops in ["2000000", "2000000.0", "2e6"] {
+        let path = work.path().join("t.0.json");
+        std::fs::write(&path, graph(ops)).unwrap();
+        let options = Options { flops_per_second: Some(1e9), strict: true, ..Options::default() };
+        let made = imported(&[path], &options).unwrap();
+        assert_eq!(made.messages.iter().map(|message| message.time.0).sum::<u64>(), 2_003_000, "{ops}");
+    }
+}
+
 #[test]
 fn groups_have_members_of_their_own() {
     let work = tempfile::tempdir().unwrap();

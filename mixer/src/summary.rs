@@ -39,7 +39,7 @@ pub struct Summary {
     pub collectives: u64,
     /// Lines of collectives: one for each member.
     pub local_collectives: u64,
-    /// Those among them by which MPI agrees on communicators and files.
+    /// Those among them by which MPI agrees on communicators, files and windows, fences included.
     pub agreements: u64,
     /// Communicators written.
     pub communicators: u64,

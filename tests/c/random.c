@@ -218,9 +218,11 @@ static void exchange(thread *t)
         if (mode == 2) MPI_Ssend_init(out, count, type, to, tag, comm, q + 1);
         MPI_Recv_init(in, room, type, source, tag, comm, q);
         for (int round = 1 + draw(t, 3); round > 0; round--) {
-            say_recv(t, comm, from, tag, room * bytes);
+            int at_once = draw(t, 2); /* then the send is recorded first */
+            if (!at_once) say_recv(t, comm, from, tag, room * bytes);
             if (to != MPI_PROC_NULL) say(t, "send %d %d %d %s", world_rank_of(comm, to), tag, bytes * count, modes[mode]);
-            if (draw(t, 2)) MPI_Startall(2, q);
+            if (at_once) say_recv(t, comm, from, tag, room * bytes);
+            if (at_once) MPI_Startall(2, q);
             else MPI_Start(q), MPI_Start(q + 1);
             /* Those that are over stay: any of them might be asked again. */
             MPI_Waitall(2, q, draw(t, 2) ? MPI_STATUSES_IGNORE : (MPI_Status[2]) { 0 });

@@ -12,7 +12,7 @@ pub enum State {
     Send,
     /// It waits for a message.
     Reception,
-    /// It is in a collective that its next record waits for, of the program or by which MPI agrees on communicators and files.
+    /// It is in a collective that its next record waits for, of the program or by which MPI agrees on communicators, files and windows.
     Collective,
 }
 

@@ -136,10 +136,8 @@ struct JsonNode {
     runtime: u64,
     #[serde(default, alias = "start_time_micros")]
     start: u64,
-    #[serde(default)]
-    num_ops: u64,
-    #[serde(default)]
-    tensor_size: u64,
+    num_ops: Option<f64>,
+    tensor_size: Option<f64>,
     #[serde(default)]
     is_cpu_op: bool,
     comm_size: Option<u64>,
@@ -166,8 +164,8 @@ fn json(bytes: &[u8], path: &Path) -> Result<Vec<Node>> {
         control_dependencies: node.control.len() as u64,
         start: node.start,
         duration: node.runtime,
-        operations: node.num_ops,
-        tensor: node.tensor_size,
+        operations: node.num_ops.unwrap_or(0.0),
+        tensor: node.tensor_size.unwrap_or(0.0),
         is_cpu_op: node.is_cpu_op,
         comm_size: node.comm_size,
         comm_type: node.comm_type,

@@ -3,7 +3,7 @@
 use super::protobuf::{Fields, Garbled, Value};
 
 /// A node, as far as an import needs it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Node {
     pub(super) id: u64,
     pub(super) name: String,
@@ -17,8 +17,8 @@ pub(super) struct Node {
     /// µs.
     pub(super) duration: u64,
     /// Operations of computing, and bytes of memory that it accesses.
-    pub(super) operations: u64,
-    pub(super) tensor: u64,
+    pub(super) operations: f64,
+    pub(super) tensor: f64,
     pub(super) is_cpu_op: bool,
     pub(super) comm_size: Option<u64>,
     pub(super) comm_type: Option<u64>,
@@ -34,7 +34,7 @@ pub(super) struct Node {
 }
 
 /// Attributes that have no sign.
-const SIGNLESS: [&str; 4] = ["comm_size", "comm_type", "comm_src", "comm_dst"];
+const SIGNLESS: [&str; 6] = ["comm_size", "comm_type", "comm_src", "comm_dst", "num_ops", "tensor_size"];
 
 /// The kinds of nodes.
 pub(super) mod kind {
@@ -134,9 +134,15 @@ impl Node {
             _ => String::new(),
         };
         let whole = integer(number, value);
+        let amount = amount(number, value);
+        let is_read = match name {
+            b"num_ops" | b"tensor_size" => amount.is_some(),
+            _ => whole.is_some(),
+        };
         let is_number = matches!(value, Value::Number(_) | Value::Four(_) | Value::Eight(_));
-        if let (Some(name), None, true) =
-            (SIGNLESS.iter().find(|known| known.as_bytes() == name), whole, is_number)
+        if !is_read
+            && is_number
+            && let Some(name) = SIGNLESS.iter().find(|known| known.as_bytes() == name)
         {
             self.wrong.get_or_insert(name);
         }
@@ -146,8 +152,8 @@ impl Node {
             b"comm_src" => self.comm_src = whole,
             b"comm_dst" => self.comm_dst = whole,
             b"comm_tag" => self.comm_tag = whole,
-            b"num_ops" => self.operations = whole.unwrap_or(0),
-            b"tensor_size" => self.tensor = whole.unwrap_or(0),
+            b"num_ops" => self.operations = amount.unwrap_or(0.0),
+            b"tensor_size" => self.tensor = amount.unwrap_or(0.0),
             b"is_cpu_op" => self.is_cpu_op = whole.is_some_and(|value| value != 0),
             b"tid" => self.tid = whole.unwrap_or(0),
             b"pg_name" | b"comm_group" => {
@@ -160,6 +166,16 @@ impl Node {
         }
         Ok(())
     }
+}
+
+/// The number in the value of an attribute, which may be a fraction; `None` of other types and negative numbers.
+fn amount(number: u64, value: Value<'_>) -> Option<f64> {
+    let fraction = match (number, value) {
+        (3, Value::Four(bytes)) => Some(f32::from_le_bytes(bytes).into()),
+        (5, Value::Eight(bytes)) => Some(f64::from_le_bytes(bytes)),
+        _ => integer(number, value).map(|whole| whole as f64),
+    };
+    fraction.filter(|fraction| *fraction >= 0.0)
 }
 
 /// The integer in the value of an attribute, whichever type its writer chose; `None` of other types and negative numbers.

@@ -349,16 +349,17 @@ impl Loader<'_> {
                 if !matches!(node.kind, 2..=4) {
                     self.summary.skip(name_of(node.kind), rank);
                 }
-                match (node.duration, node.operations, node.tensor, self.options.flops_per_second) {
-                    (1.., ..) | (0, 0, 0, _) => {}
-                    (0, operations @ 1.., _, Some(speed)) => {
+                match (node.duration, self.options.flops_per_second) {
+                    (1.., _) => {}
+                    (0, Some(speed)) if node.operations > 0.0 => {
                         // Beyond 64 bits it is the most, which is refused.
-                        return Act::Compute { time: (operations as f64 / speed * 1e9).round() as u64 };
+                        return Act::Compute { time: (node.operations / speed * 1e9).round() as u64 };
                     }
-                    (0, 1.., _, None) => self.findings.warning(NO_SPEED, place),
-                    (0, 0, 1.., _) => {
+                    (0, None) if node.operations > 0.0 => self.findings.warning(NO_SPEED, place),
+                    (0, _) if node.tensor > 0.0 => {
                         self.findings.warning("memory accesses without a duration, which take no time", place)
                     }
+                    (0, _) => {}
                 }
                 computing
             }

@@ -2,7 +2,7 @@
 //!
 //! The wrapper for C records the address at which a creating call leaves the new handle, and later lines have the handle, with own rank
 //! and size. So a handle that is new is the first communicator, of those created so far without a known handle, in which the rank
-//! has this number among so many. Where several are, of other members, the order of their first uses decides, which is counted.
+//! has this number among so many. Where several are, the order of their first uses decides, which is counted.
 
 use super::line::{Fallible, Line, number};
 use crate::calls::creations::{How, Op};
@@ -110,7 +110,8 @@ pub(super) struct Handles<'a> {
     /// What the creating calls of the rank make, as far as it is known.
     created: std::slice::Iter<'a, Option<Comm>>,
     made: u64,
-    ids: HashMap<u64, u64>,
+    /// With own rank and size, where lines said them.
+    ids: HashMap<u64, (u64, Option<Place>)>,
     open: Vec<Open<'a>>,
     /// Handles that are none of these.
     unknown: HashSet<u64>,
@@ -157,8 +158,11 @@ impl<'a> Handles<'a> {
             }
             Step::Create { parent, how, new } => {
                 // Its line was a use.
-                let parent =
-                    if *parent == self.world { NONE } else { *self.ids.get(parent).unwrap_or(parent) };
+                let parent = if *parent == self.world {
+                    NONE
+                } else {
+                    self.ids.get(parent).map_or(*parent, |&(id, _)| id)
+                };
                 let comm = self.created.next().and_then(Option::as_ref);
                 let known = comm.and_then(|comm| match comm {
                     Comm::Of(group) => {
@@ -172,8 +176,12 @@ impl<'a> Handles<'a> {
                 // Beyond any address, and apart from those of the predefined ones.
                 let id = NONE - 1 - self.made;
                 match *new {
-                    Some(New::Handle(handle)) => drop(self.ids.insert(handle, id)),
-                    Some(New::Address(address)) => self.open.push(Open { id, address, known }),
+                    Some(New::Handle(handle)) => drop(self.ids.insert(handle, (id, None))),
+                    Some(New::Address(address)) => {
+                        // What was stored there is to be had by copies alone.
+                        self.stored.remove(&address);
+                        self.open.push(Open { id, address, known });
+                    }
                     None => {}
                 }
                 Some(Op::Create { parent, how: how.clone(), new: new.map(|_| id) })
@@ -192,8 +200,11 @@ impl<'a> Handles<'a> {
         if handle == self.world {
             return NONE;
         }
-        if let Some(&id) = self.ids.get(&handle) {
-            return id;
+        match self.ids.get(&handle) {
+            Some(&(id, of)) if of.is_none_or(|of| of == place) => return id,
+            // It was freed by a copy of the handle, and the handle is another's now.
+            Some(_) => drop(self.ids.remove(&handle)),
+            None => {}
         }
         if self.unknown.contains(&handle) {
             return handle;
@@ -205,11 +216,11 @@ impl<'a> Handles<'a> {
             self.unknown.insert(handle);
             return handle;
         };
-        let is_guessed = named.is_none() && fitting.any(|other| other.known != first.known);
+        let is_guessed = named.is_none() && fitting.next().is_some();
         let (id, address) = (first.id, first.address);
         self.guessed += u64::from(is_guessed);
         self.open.retain(|open| open.id != id);
-        self.ids.insert(handle, id);
+        self.ids.insert(handle, (id, Some(place)));
         self.stored.insert(address, handle);
         id
     }

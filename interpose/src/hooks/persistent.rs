@@ -20,20 +20,23 @@ pub(super) const START: Hook = Hook { before: read_handles, after: starts, ..Hoo
 fn starts(call: &mut Recorded) {
     let before = std::mem::take(&mut call.scratch.handles);
     let args = call.args;
-    // The first event has the time of the call, which is computing if it is a receive's.
-    for receives in [false, true] {
+    // The first event has the time of the call, which is computing if the event has no record.
+    for has_record in [true, false] {
         for (before, now) in before.iter().zip(handles(&args)) {
-            start(call, *before, now, receives);
+            start(call, *before, now, has_record);
         }
     }
     call.scratch.handles = before;
 }
 
-/// Records a start of the persistent request `handle`, if it receives, or does not. Some libraries change the handle to `now`.
-fn start(call: &mut Recorded, handle: usize, now: usize, receives: bool) {
+/// Records a start of the persistent request `handle`, if the start has a record in traces, or has none. Some libraries change the handle to `now`.
+fn start(call: &mut Recorded, handle: usize, now: usize, has_record: bool) {
     let take = |templates: &mut HandleMap<Template>| {
-        let is_receive = matches!(templates.get(&handle)?, Template::Receive(_));
-        if is_receive == receives { templates.remove(&handle) } else { None }
+        let has = match templates.get(&handle)? {
+            Template::Send(_) | Template::Collective(_) | Template::Neighbourhood(..) => true,
+            Template::Receive(_) | Template::Partitioned(..) | Template::Unrecorded => false,
+        };
+        if has == has_record { templates.remove(&handle) } else { None }
     };
     let Some(template) = call.tracer.known(|known| take(&mut known.templates)) else { return };
     let request = call.next_request();

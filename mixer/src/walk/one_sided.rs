@@ -8,7 +8,6 @@ use crate::error::Problem;
 use crate::index::{CommIndex, MessageIndex, ReceiveIndex};
 use crate::records::After;
 use crate::task::{Asked, AskedOf, Fate, Reach};
-use ::collectives::windows::NO_PRECEDE;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Event, Members, Transfer, WindowId};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -32,7 +31,8 @@ impl Builder<'_> {
             self.task.counts.outside_windows += self.answers.outside(index, size, unit);
         }
         let (posted, started, fences, targets, reached) = Default::default();
-        let window = Window { comm: own, index, group, posted, started, fences, targets, reached };
+        let is_shared = self.windows.shares(event.call);
+        let window = Window { comm: own, index, group, posted, started, is_shared, fences, targets, reached };
         self.windows.open.insert(id, window);
         let mut chain = Chain::default();
         self.add_agreement(event, own, self.windows.agreement(event.call), None, &mut chain)?;
@@ -247,7 +247,7 @@ impl Builder<'_> {
             Nothing => {}
             SetInfo => self.add_agreement(event, comm, parts, None, &mut chain)?,
             Fence => {
-                let fence = window.fences;
+                let (fence, is_shared) = (window.fences, window.is_shared);
                 window.fences = fence.wrapping_add(1);
                 for (target, last) in window.take_last(|_| true) {
                     self.await_transfer(last, channel(target, Purpose::Fence));
@@ -259,7 +259,8 @@ impl Builder<'_> {
                 }
                 self.take_answers(id, None, receives);
                 let (first, last) = parts.split_at(parts.len().saturating_sub(1));
-                if assert & NO_PRECEDE == 0 {
+                // Component `sm` of Open MPI has a Barrier alone.
+                if !is_shared {
                     self.add_agreement(event, comm, first, None, &mut chain)?;
                 }
                 self.complete_lowered(event, &transfers, &mut chain);

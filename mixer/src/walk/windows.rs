@@ -59,8 +59,18 @@ pub(super) struct Windows {
     pub(super) open: HashMap<WindowId, Window>,
     /// The requests of which no call has awaited the answer yet.
     pub(super) requests: HashMap<ReceiveIndex, Request>,
-    /// By slot of the call table: what the function does, and the collectives of its call.
-    functions: Vec<(Option<Synchronisation>, &'static [Part])>,
+    /// By slot of the call table.
+    functions: Vec<OfFunction>,
+}
+
+/// What a function does to windows.
+#[derive(Debug)]
+struct OfFunction {
+    synchronises: Option<Synchronisation>,
+    /// The collectives of its call.
+    agreement: &'static [Part],
+    /// It makes windows of shared memory.
+    shares: bool,
 }
 
 /// A window: it has a communicator of its own, as in the MPI libraries.
@@ -72,6 +82,8 @@ pub(super) struct Window {
     /// The group of the latest `MPI_Win_post`, and that of the latest `MPI_Win_start`.
     pub(super) posted: Vec<Rank>,
     pub(super) started: Vec<Rank>,
+    /// Whether its memory is shared.
+    pub(super) is_shared: bool,
     /// Number of fences so far.
     pub(super) fences: u32,
     /// What has been done at each target since the last synchronisation.
@@ -139,8 +151,11 @@ pub(super) const OF_WINDOWS: u32 = 1 << 31;
 impl Windows {
     /// No windows, of a task with these functions in its call table.
     pub(super) fn new(code: OneSided, functions: &[Function]) -> Self {
-        let named =
-            |function: &Function| (Synchronisation::named(&function.name), code.agreement(&function.name));
+        let named = |Function { name, .. }: &Function| OfFunction {
+            synchronises: Synchronisation::named(name),
+            agreement: code.agreement(name),
+            shares: name.starts_with("MPI_Win_allocate_shared"),
+        };
         Self { functions: functions.iter().map(named).collect(), ..Self::default() }
     }
 
@@ -156,12 +171,20 @@ impl Windows {
 
     /// What a call of the function in this slot does, if it is a synchronisation.
     pub(super) fn synchronisation(&self, call: CallSlot) -> Option<Synchronisation> {
-        self.functions.get(call.index()?)?.0
+        self.function(call)?.synchronises
+    }
+
+    fn function(&self, call: CallSlot) -> Option<&OfFunction> {
+        self.functions.get(call.index()?)
+    }
+
+    /// Whether a call makes a window of shared memory.
+    pub(super) fn shares(&self, call: CallSlot) -> bool {
+        self.function(call).is_some_and(|function| function.shares)
     }
 
     /// The collectives of a call that makes a window, frees it, or synchronises all members.
     pub(super) fn agreement(&self, call: CallSlot) -> &'static [Part] {
-        let known = call.index().and_then(|slot| self.functions.get(slot));
-        known.map_or(&[(Operation::Barrier, 0)], |&(_, parts)| parts)
+        self.function(call).map_or(&[(Operation::Barrier, 0)], |function| function.agreement)
     }
 }

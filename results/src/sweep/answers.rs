@@ -246,6 +246,8 @@ fn suffices(
         let demand = |case: &Case| Quantity::of(&case[at]).map_or(0.0, Quantity::demand);
         cases.sort_by(|one, other| demand(one).total_cmp(&demand(other)));
     }
+    let has_seeds = times.values().any(|times| times.by_seed.len() > 1);
+    let shown = if has_seeds { " that every seed shows" } else { "" };
     let mut answers = Vec::new();
     for cases in groups.values().filter(|cases| cases.len() > 1) {
         let gain = |from: &Case, to: &Case| times[from].gain(&times[to]);
@@ -260,11 +262,8 @@ fn suffices(
                 named(cases[from]),
                 last[at],
                 match most_gain(from) {
-                    0.0 if times.values().any(|times| times.by_seed.len() > 1) => {
-                        "nothing that every seed shows".to_owned()
-                    }
-                    0.0 => "nothing".to_owned(),
-                    gain => format!("{} at most", percent(gain)),
+                    0.0 => format!("nothing{shown}"),
+                    gain => format!("{} at most{shown}", percent(gain)),
                 }
             ),
             None => {
