@@ -41,6 +41,9 @@ fn replayed(trace: &Path, factors: &str) -> f64 {
     result["runtime_ps"].as_u64().expect("a time") as f64 / 1e9
 }
 
+/// Ten times 20 ms, in ms, less what a busy machine may have taken for time without a core (186 ms were seen once, in hundreds of runs).
+const ALL_SLEEP: f64 = 180.0;
+
 #[test]
 fn a_master_that_probes_waits_for_its_workers() {
     for mpi in Mpi::installed() {
@@ -81,7 +84,7 @@ fn waits_for_own_sends_are_no_computing() {
         for way in ["sends", "isends", "some", "puts"] {
             let trace = traced(mpi, &program, way, work.path());
             let (whole, fast) = (replayed(&trace, "1"), replayed(&trace, "1=0.1"));
-            assert!(whole > 200.0, "{mpi:?} {way}: {whole} ms");
+            assert!(whole > ALL_SLEEP, "{mpi:?} {way}: {whole} ms");
             assert!(fast < 0.3 * whole, "{mpi:?} {way}: {whole} ms, with a fast receiver {fast} ms");
         }
         // As it was measured, if that is asked for.
@@ -163,7 +166,7 @@ fn ranks_wait_for_each_other_where_something_is_created() {
             let trace = traced(mpi, &program, way, work.path());
             // Rank 0 sleeps for ten times 20 ms; the others do nothing but wait for it.
             let (whole, without) = (replayed(&trace, "1"), replayed(&trace, "0=0"));
-            assert!(whole > 200.0, "{mpi:?} {way}: {whole} ms");
+            assert!(whole > ALL_SLEEP, "{mpi:?} {way}: {whole} ms");
             assert!(without < 0.25 * whole, "{mpi:?} {way}: {whole} ms, without rank 0's work {without} ms");
             if !["used", "create_group", "file"].contains(&way) {
                 continue;
