@@ -41,7 +41,7 @@ fn replayed(trace: &Path, factors: &str) -> f64 {
     result["runtime_ps"].as_u64().expect("a time") as f64 / 1e9
 }
 
-/// Ten times 20 ms, in ms, less what a busy machine may have taken for time without a core (186 ms were seen once, in hundreds of runs).
+/// Ten sleeps of 20 ms, in ms, less one: a thread that loses its core on its way into a sleep may be without a core until that is over.
 const ALL_SLEEP: f64 = 180.0;
 
 #[test]
