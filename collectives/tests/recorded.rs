@@ -183,7 +183,7 @@ fn windows(mpi: &str, code: OneSided, recorded: &str, kinds: usize) {
         let words: Vec<&str> = line.split(' ').collect();
         let [ranks, messages, total, digest] = [2, 4, 5, 6].map(|at| words[at].parse::<u64>().unwrap());
         let ranks = ranks as u32;
-        // With `MPI_MODE_NOPRECEDE` a fence of `pt2pt` is its last collective alone, which traces leave out of account.
+        // With `MPI_MODE_NOPRECEDE` a fence of `pt2pt` is its last collective alone, which traces do not follow.
         let (name, is_short) = match words[0].strip_suffix("_noprecede") {
             Some(name) => (name, true),
             None => (words[0].trim_end_matches("_nosucceed"), false),

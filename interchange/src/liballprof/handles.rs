@@ -29,7 +29,7 @@ enum Step {
     Free(u64),
 }
 
-/// Where a new handle is told: by itself, or the address where it was stored.
+/// What the line of a creating call has of the new communicator: its handle, or the address at which the handle is stored.
 #[derive(Clone, Copy, Debug)]
 enum New {
     Handle(u64),
