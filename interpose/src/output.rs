@@ -158,10 +158,14 @@ impl Output {
         Ok(created)
     }
 
-    /// The file, if the descriptor is still that of the capture.
-    fn ours(&self) -> io::Result<(&File, Metadata)> {
+    /// The file, its facts, and whether another process has truncated it, if the descriptor is still that of the capture.
+    fn ours(&self) -> io::Result<(&File, Metadata, bool)> {
+        // In this order, because other threads may extend the file between the two.
+        let least = self.length.load(Ordering::Acquire);
         let about = self.file.metadata().ok().filter(|about| identity(about) == self.identity);
-        about.map(|about| (&self.file, about)).ok_or_else(|| io::Error::other(CLOSED))
+        let about = about.ok_or_else(|| io::Error::other(CLOSED))?;
+        let is_cut_off = about.len() < least;
+        Ok((&self.file, about, is_cut_off))
     }
 
     /// The most bytes that the file may have.
@@ -175,10 +179,9 @@ impl Output {
         if end > self.most() {
             return Err(io::Error::other(SIZE_LIMIT));
         }
-        let (file, about) = self.ours()?;
-        match about.len() < self.length.load(Ordering::Relaxed) {
-            true => Err(io::Error::other(CUT_OFF)),
-            false => Ok(file),
+        match self.ours()? {
+            (_, _, true) => Err(io::Error::other(CUT_OFF)),
+            (file, _, false) => Ok(file),
         }
     }
 
@@ -193,7 +196,7 @@ impl Output {
         mapped::register(window.as_mut_ptr(), CHUNK_SIZE);
         // Faults in all pages. Kernels before 5.14 do not support this and fault them in one by one.
         let _ = window.advise(Advice::PopulateWrite);
-        self.length.fetch_max(end, Ordering::Relaxed);
+        self.length.fetch_max(end, Ordering::Release);
         Ok((window, offset))
     }
 
@@ -219,7 +222,7 @@ impl Output {
             file.write_all_at(bytes, offset + at as u64)?;
         }
         self.end.fetch_max(offset + used as u64, Ordering::Relaxed);
-        self.length.fetch_max(offset + written as u64, Ordering::Relaxed);
+        self.length.fetch_max(offset + written as u64, Ordering::Release);
         Ok(())
     }
 
@@ -231,9 +234,9 @@ impl Output {
 
     /// How the contents of the file were lost, if they were: it was unlinked, or cut off.
     pub(crate) fn lost(&self) -> Option<&'static str> {
-        let (_, about) = self.ours().ok()?;
+        let (_, about, is_cut_off) = self.ours().ok()?;
         let removed = (about.nlink() == 0).then_some("removed");
-        removed.or_else(|| (about.len() < self.length.load(Ordering::Relaxed)).then_some("truncated"))
+        removed.or_else(|| is_cut_off.then_some("truncated"))
     }
 
     /// Assigns the next entry of the call table to `name`; returns its counters. Calls must not overlap.
@@ -311,7 +314,7 @@ impl Output {
     pub(crate) fn stop(&self, rest: Option<Rest<'_>>) {
         let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
         let least = self.length.load(Ordering::Relaxed);
-        let present = self.ours().map_or(least, |(_, about)| about.len().min(claimed));
+        let present = self.ours().map_or(least, |(_, about, _)| about.len().min(claimed));
         let last = rest.filter(|(offset, _)| offset + CHUNK_SIZE as u64 == present);
         let length = last.map_or(present, |(offset, bytes)| offset + bytes.len() as u64);
         self.close(State::Stopped, HEADER_SIZE, length);
@@ -342,8 +345,7 @@ impl Output {
         }
         // Readers accept a file that is longer than its header says.
         if state != State::Running
-            && let Ok((file, about)) = self.ours()
-            && about.len() >= self.length.load(Ordering::Relaxed)
+            && let Ok((file, _, false)) = self.ours()
         {
             self.length.store(length, Ordering::Relaxed);
             let _ = file.set_len(length);
@@ -354,7 +356,7 @@ impl Output {
     fn punch(&self, from: usize, to: usize) {
         let from = from.next_multiple_of(PAGE);
         if from < to
-            && let Ok((file, _)) = self.ours()
+            && let Ok((file, ..)) = self.ours()
         {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             let _ = fallocate(file, flags, from as u64, (to - from) as u64);
@@ -394,6 +396,29 @@ mod tests {
         output.finish(&[], true);
         let length = HEADER_SIZE + 2 * CHUNK_SIZE + 3;
         assert_eq!(fs::metadata(&path).expect("there").len(), length as u64);
+    }
+
+    #[test]
+    fn threads_that_grow_the_file_at_once_do_not_take_it_for_truncated() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let start = ClockPair { tick: 1, nanos: 1 };
+        let path = directory.path().join("0.vefc");
+        let output =
+            &Output::create(&path, &RankInfo::default(), start, u64::MAX, false).expect("a new file");
+        let (head, chunk) = ([7; CHUNK_HEADER], &vec![9; CHUNK_SIZE]);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(move || {
+                    for _ in 0..5000 {
+                        output.append(&head, chunk, CHUNK_HEADER, 1).expect("room");
+                    }
+                });
+            }
+        });
+        assert_eq!(output.lost(), None);
+        fs::File::options().write(true).open(&path).expect("there").set_len(5).expect("cut");
+        assert_eq!(output.append(&head, chunk, CHUNK_SIZE, 1).expect_err("cut").to_string(), CUT_OFF);
+        assert_eq!(output.lost(), Some("truncated"));
     }
 
     #[test]
