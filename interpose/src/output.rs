@@ -288,9 +288,11 @@ impl Output {
             && let moved = (calls_end + bytes.len()) as u64
             && self.writable(moved).and_then(|file| file.write_all_at(bytes, calls_end as u64)).is_ok()
         {
-            return self.close(State::Finished, calls_end, moved);
+            self.close(State::Finished, calls_end, moved);
+            return self.cut(moved);
         }
         self.close(State::Finished, HEADER_SIZE, end);
+        self.cut(end);
         if !for_good {
             return;
         }
@@ -309,18 +311,21 @@ impl Output {
         Ok(())
     }
 
-    /// Closes the file while the program continues and other threads may still write to their windows. `rest` is the
-    /// caller's window; its unused end is cut off if it is the last of the file.
-    pub(crate) fn stop(&self, rest: Option<Rest<'_>>) {
-        let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
-        let least = self.length.load(Ordering::Relaxed);
-        let present = self.ours().map_or(least, |(_, about, _)| about.len().min(claimed));
-        let last = rest.filter(|(offset, _)| offset + CHUNK_SIZE as u64 == present);
-        let length = last.map_or(present, |(offset, bytes)| offset + bytes.len() as u64);
-        self.close(State::Stopped, HEADER_SIZE, length);
+    /// Closes the file while the program continues. `alone`: the caller's window, if no other thread can write to the file; its unused
+    /// end is cut off if it is the last of the file.
+    pub(crate) fn stop(&self, alone: Option<Rest<'_>>) {
+        let present = self.length.load(Ordering::Relaxed);
+        let last = alone.filter(|(offset, _)| offset + CHUNK_SIZE as u64 == present);
+        match last.map(|(offset, bytes)| offset + bytes.len() as u64) {
+            None => self.close(State::Stopped, HEADER_SIZE, present),
+            Some(length) => {
+                self.close(State::Stopped, HEADER_SIZE, length);
+                self.cut(length);
+            }
+        }
     }
 
-    /// Writes the state, the start of the chunks and the length of the file in one step, and truncates the file.
+    /// Writes the state, the start of the chunks and the length of the file in one step.
     fn close(&self, state: State, chunks_at: usize, length: u64) {
         let mut fields = [0; field::LENGTH + 8 - field::HEADER_SIZE];
         let mut set = |at: usize, bytes: &[u8]| {
@@ -343,10 +348,11 @@ impl Output {
             std::sync::atomic::compiler_fence(Ordering::Release);
             self.store(field::STATE, &(state as u32).to_le_bytes());
         }
-        // Readers accept a file that is longer than its header says.
-        if state != State::Running
-            && let Ok((file, _, false)) = self.ours()
-        {
+    }
+
+    /// Cuts off what is behind `length`, which no thread uses. Readers accept a file that is longer than its header says.
+    fn cut(&self, length: u64) {
+        if let Ok((file, _, false)) = self.ours() {
             self.length.store(length, Ordering::Relaxed);
             let _ = file.set_len(length);
         }
@@ -419,6 +425,37 @@ mod tests {
         fs::File::options().write(true).open(&path).expect("there").set_len(5).expect("cut");
         assert_eq!(output.append(&head, chunk, CHUNK_SIZE, 1).expect_err("cut").to_string(), CUT_OFF);
         assert_eq!(output.lost(), Some("truncated"));
+    }
+
+    #[test]
+    fn what_threads_write_while_one_stops_the_recording_is_kept() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let start = ClockPair { tick: 1, nanos: 1 };
+        let path = directory.path().join("0.vefc");
+        let output =
+            &Output::create(&path, &RankInfo::default(), start, u64::MAX, false).expect("a new file");
+        let (head, chunk) = ([7; CHUNK_HEADER], &vec![9; CHUNK_SIZE]);
+        let (threads, chunks) = (4, 2000);
+        std::thread::scope(|scope| {
+            let append = || {
+                scope.spawn(move || {
+                    for _ in 0..chunks {
+                        output.append(&head, chunk, CHUNK_HEADER, 1).expect("room");
+                    }
+                })
+            };
+            let all: Vec<_> = std::iter::repeat_with(append).take(threads).collect();
+            while !all.iter().all(|thread| thread.is_finished()) {
+                output.stop(None);
+            }
+        });
+        let file = File::open(&path).expect("there");
+        let is_lost = |at: &usize| {
+            let mut first = [0];
+            let offset = HEADER_SIZE + at * CHUNK_SIZE;
+            file.read_exact_at(&mut first, offset as u64).is_err() || first != [7]
+        };
+        assert_eq!((0..threads * chunks).filter(is_lost).count(), 0);
     }
 
     #[test]

@@ -290,8 +290,8 @@ impl Tracer {
         }
         lane.writer.put_stopped(reason);
         self.output.set_pair(2, clock::pair());
-        // Other threads may still write to their windows; these end with their last record.
-        self.output.stop(lane.writer.seal());
+        // Other threads may still be writing records, which are read to the last one.
+        self.output.stop(lane.writer.seal().filter(|_| !self.multiple));
         true
     }
 

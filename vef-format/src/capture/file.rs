@@ -279,8 +279,9 @@ fn find_chunks(
     let mut threads: Vec<Chunks> = Vec::new();
     let mut pairs = Vec::new();
     let len = match header.state {
-        State::Running => input.length(),
-        State::Finished | State::Stopped => input.length().min(header.length),
+        // Threads may have written behind the end of a recording that another one stopped.
+        State::Running | State::Stopped => input.length(),
+        State::Finished => input.length().min(header.length),
     };
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     let (mut at, mut raw) = (header.chunks_at, Vec::new());

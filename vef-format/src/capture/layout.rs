@@ -79,7 +79,7 @@ pub mod field {
     pub const STATE: usize = 32;
     /// `u32`: bytes of the facts.
     pub const FACTS_LEN: usize = 36;
-    /// `u64`: length of the finished file; 0 before.
+    /// `u64`: length of the finished file; least length of a stopped one, which other threads may have extended; 0 before.
     pub const LENGTH: usize = 40;
     /// Three clock pairs (`u64` tick, `u64` ns; tick 0: not set): at start, after `MPI_Init`, at the end.
     pub const CLOCK: usize = 48;
