@@ -1,8 +1,8 @@
 //! Requests without a schedule, each with its error; and the sizes of the buffers of requests that have one.
 
 use collectives::{
-    Algorithm, Buffer, Choice, Counts, Cursor, Error, MAX_RANKS, Member, Operation, Operation::*, Order,
-    Sizes,
+    Algorithm, Buffer, Choice, Counts, Cursor, Data, Error, Layout, MAX_RANKS, Member, Operation,
+    Operation::*, Order, Sizes,
 };
 
 /// The error for a member of a communicator with root 1, if there is one.
@@ -113,4 +113,11 @@ fn buffers_have_the_sizes_that_mpi_says() {
         let bytes = [Buffer::Input, Buffer::Output].map(|buffer| member.buffer_bytes(buffer, sizes));
         assert_eq!(bytes, [input, output], "{operation} {sizes:?}");
     }
+}
+
+/// Pieces are never empty, so data that does not fit has fewer bytes than it says.
+#[test]
+fn data_has_no_pieces_in_an_empty_buffer() {
+    let data = Data { buffer: Buffer::Output, offset: 0, len: 5, layout: Layout::Cyclic };
+    assert_eq!(data.pieces(0).next(), None);
 }
