@@ -156,10 +156,8 @@ impl Cursor {
     /// The length of a segment of `bytes` bytes, for the one asked for (0: none), and `bytes`.
     pub(crate) fn cut(&self, bytes: u64, segment: u64) -> (u64, u64) {
         let unit = u64::from(self.unit);
-        match segment {
-            1.. if segment < bytes => ((segment / unit * unit).max(unit), bytes),
-            _ => (bytes.max(1), bytes),
-        }
+        let length = if segment == 0 { bytes.max(1) } else { (segment / unit * unit).max(unit) };
+        (length, bytes)
     }
 
     /// The bytes of a segment of the whole vector.
@@ -173,14 +171,8 @@ impl Cursor {
         match self.split {
             Split::Even => u64::from(i) * self.piece + u64::from(i.min(self.wide)) * u64::from(self.unit),
             Split::Ceil => self.total.min(u64::from(i) * self.piece),
-            // The vector is one piece, which only the halving divides.
-            Split::Halves => {
-                if i == 0 {
-                    0
-                } else {
-                    self.total
-                }
-            }
+            // Not reached: the vector is one piece, which only the halving divides.
+            Split::Halves => 0,
             Split::Table => match sizes {
                 Sizes::Blocks(counts) | Sizes::Pairs { send: counts, .. } => counts.start(i),
                 // Not reached: the table is only chosen with counts.

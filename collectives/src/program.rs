@@ -89,7 +89,7 @@ impl InOrder {
             InOrder::Never => false,
             InOrder::Always => true,
             InOrder::FromRank0 => root == 0,
-            InOrder::ByTree => matches!(tree, Tree::Binomial | Tree::Chain | Tree::Flat),
+            InOrder::ByTree => matches!(tree, Tree::Flat | Tree::Binomial | Tree::Knomial | Tree::Chain),
         }
     }
 }

@@ -115,18 +115,19 @@ fn creations(mpi: &str, library: Library, recorded: &str, of_ranks: &[u32]) {
             if words[0] == "File_open" || accesses && library == Library::OpenMpi {
                 // And more, which depends on the file's system; for two ranks no agreement on accesses.
                 let fewer = ours.0 < messages && ours.1 <= total || accesses && ranks == 2;
-                assert!(fewer, "{mpi}: {line}: {ours:?}");
+                assert!(ours.0 > 0 && fewer, "{mpi}: {line}: {ours:?}");
                 continue;
             }
             if words[0] == "Dist_graph_create" {
                 // And the edges.
-                assert!(ours.0 < messages && ours.1 < total, "{mpi}: {line}: {ours:?}");
+                assert!(ours.0 > 0 && ours.0 < messages && ours.1 < total, "{mpi}: {line}: {ours:?}");
                 continue;
             }
             if (library, words[0]) == (Library::OpenMpi, "File_preallocate") {
                 // Of a file that is long enough, the first broadcast alone.
                 let others = u64::from(ranks) - 1;
-                assert_eq!((messages, total), (others, 8 * others), "{mpi}: {line}: {ours:?}");
+                assert_eq!((messages, total), (others, 8 * others), "{mpi}: {line}");
+                assert!(ours.0 > messages && ours.1 > total, "{mpi}: {line}: {ours:?}");
                 continue;
             }
             assert_eq!(ours, (messages, total), "{mpi}: {line}");
@@ -241,7 +242,7 @@ fn mpich_sends_these_messages_between_groups() {
 #[test]
 fn openmpi_sends_these_messages_between_groups() {
     // The ranks that gather here do not know the sizes that they pass on.
-    let known = &[("allgatherv", 40), ("gatherv", 40), ("scatterv", 40)];
+    let known = &[("allgatherv", 48), ("gatherv", 48), ("scatterv", 48)];
     between("openmpi", Library::OpenMpi, OPENMPI_BETWEEN, known);
 }
 
@@ -395,8 +396,8 @@ fn between(mpi: &str, library: Library, recorded: &str, known: &[(&str, u32)]) {
             continue;
         }
         let [n, root, messages, total, digest] = [1, 3, 4, 5, 6].map(|at| words[at].parse::<u64>().unwrap());
-        // Of nothing some send empty messages, some do not.
-        if n == 0 && !words[0].ends_with("barrier") {
+        // Of nothing some of MPICH send empty messages, some do not.
+        if n == 0 && library == Library::Mpich && !words[0].ends_with("barrier") {
             continue;
         }
         let blocking = !words[0].starts_with('I');
@@ -412,8 +413,9 @@ fn between(mpi: &str, library: Library, recorded: &str, known: &[(&str, u32)]) {
         }
     }
     let unlike: u32 = different.values().sum();
-    // Two barriers, and 28 calls with 5 sizes and 2 roots.
-    assert_eq!((alike + unlike, creations_recorded), (4 * (2 + 28 * 5 * 2), 4 * 2));
+    // Two barriers, and 28 calls with 5 sizes, or 6 with none, and 2 roots.
+    let sizes = if library == Library::Mpich { 5 } else { 6 };
+    assert_eq!((alike + unlike, creations_recorded), (4 * (2 + 28 * sizes * 2), 4 * 2));
     let known = known.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
     assert_eq!(different, known);
 }

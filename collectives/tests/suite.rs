@@ -2,4 +2,5 @@
 
 mod proofs;
 mod recorded;
+mod refused;
 mod sums;

@@ -2,7 +2,9 @@
 
 use collectives::choose::{Table, common_bytes};
 use collectives::creations::Library;
-use collectives::{Counts, Error, MAX_RANKS, Member, Operation, Operation::*, Sizes};
+use collectives::{
+    Algorithm, Choice, Counts, Error, MAX_RANKS, Member, Operation, Operation::*, Sizes, Step, steps,
+};
 
 /// Four ranks with blocks of 6 bytes, vectors of 24: (bytes sent, received), as each call counts them.
 #[test]
@@ -31,6 +33,24 @@ fn sums_of_equal_blocks_give_the_block() {
     // Alone, a root has nothing of others; a communicator without ranks, which no trace has, is taken as one rank.
     assert_eq!(block(Gather, 1, 0, 6), 6);
     assert_eq!(block(Alltoall, 0, 6, 6), 6);
+}
+
+/// The sender decides how long a message is; a rank of four that obtains 40 bytes expects a fourth of them from each.
+#[test]
+fn receives_of_which_only_the_sum_is_known_are_equal_shares() {
+    let sizes = Sizes::Sums { send: 20, recv: 40 };
+    for algorithm in [Algorithm::Linear, Algorithm::LinearEmpty, Algorithm::Pairwise] {
+        let member = Member { operation: Alltoallv, ranks: 4, rank: 1, root: 0, unit: 1 };
+        let steps = steps(member, Choice::plain(algorithm), sizes).unwrap();
+        let mut blocks: Vec<_> = steps
+            .filter_map(|step| match step {
+                Step::Recv { from, data, .. } => Some((from, data.offset, data.len)),
+                _ => None,
+            })
+            .collect();
+        blocks.sort_unstable();
+        assert_eq!(blocks, [(0, 0, 10), (2, 20, 10), (3, 30, 10)], "{algorithm}");
+    }
 }
 
 /// Bytes for each of four ranks, and of all, as far as every member knows them from its own sums.
@@ -93,6 +113,10 @@ fn libraries_are_told_apart() {
         ("Intel(R) MPI Library 2021.9 for Linux* OS", Library::Mpich),
     ] {
         assert_eq!(Library::named(version), library, "{version}");
+    }
+    // A file is opened on a duplicate of its communicator.
+    for library in [Library::Mpich, Library::OpenMpi] {
+        assert_eq!(library.agreement("MPI_File_open"), library.agreement("MPI_Comm_dup"), "{library:?}");
     }
     // Large counts, of the same functions.
     let of = |name| Library::OpenMpi.agreement(name);

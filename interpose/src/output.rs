@@ -314,7 +314,9 @@ impl Output {
     /// Closes the file while the program continues. `alone`: the caller's window, if no other thread can write to the file; its unused
     /// end is cut off if it is the last of the file.
     pub(crate) fn stop(&self, alone: Option<Rest<'_>>) {
-        let present = self.length.load(Ordering::Relaxed);
+        let known = self.length.load(Ordering::Relaxed);
+        // Less if another process has truncated it.
+        let present = self.ours().map_or(known, |(_, about, _)| about.len().min(known));
         let last = alone.filter(|(offset, _)| offset + CHUNK_SIZE as u64 == present);
         match last.map(|(offset, bytes)| offset + bytes.len() as u64) {
             None => self.close(State::Stopped, HEADER_SIZE, present),

@@ -59,7 +59,8 @@ impl Cursor {
                 bytes if !empty && is_silent(bytes, sizes) => Next::Skip,
                 bytes => send(to, Input, bytes),
             },
-            2 if i + 1 == self.ranks || (self.fanout > 0 && i.is_multiple_of(self.fanout)) => WAIT,
+            // No round is a multiple of 0.
+            2 if i + 1 == self.ranks || i.is_multiple_of(self.fanout) => WAIT,
             _ => Next::Round,
         }
     }

@@ -49,8 +49,7 @@ impl Cursor {
     /// The two children; on top there is one.
     fn down(&self, node: u32, child: u32) -> Option<u32> {
         let half = match node {
-            0 if child == 0 => return (self.ranks > 1).then(|| 1 << (self.ranks - 1).ilog2()),
-            0 => return None,
+            0 if child == 0 => return Some(1 << (self.ranks - 1).ilog2()),
             _ => (node & node.wrapping_neg()) >> 1,
         };
         match child {

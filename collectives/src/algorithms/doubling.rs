@@ -203,10 +203,7 @@ impl Cursor {
             _ => return TreeRound::Next,
         }
         // So many ranks of each group of the own tree have had a partner.
-        let partners = match other > own {
-            true => self.ranks.saturating_sub(other).min(width),
-            false => width,
-        };
+        let partners = self.ranks.saturating_sub(other).min(width);
         let distance = width >> (step / 2 + 1);
         let (second, group) = (v | distance, v & !(2 * distance - 1));
         let first = second ^ distance;

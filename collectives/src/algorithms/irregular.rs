@@ -84,9 +84,7 @@ impl Cursor {
                     let block = self.piece(sizes, counts.rank_at(pos));
                     local((Input, block), self.packed(counts, pos, 1), Combine::Store)
                 }
-                0 if place != 0 => {
-                    recv(counts.rank_at(self.parent(Tree::Binomial, place)), Work, subtree(place))
-                }
+                0 => recv(counts.rank_at(self.parent(Tree::Binomial, place)), Work, subtree(place)),
                 1 if place != 0 => WAIT,
                 _ => Next::Round,
             };

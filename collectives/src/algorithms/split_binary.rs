@@ -54,7 +54,6 @@ impl Cursor {
             (0, 1) if has_lonely => WAIT,
             (0, _) => Next::Done,
             (_, 0) if v == lonely && has_lonely => Next::Skip,
-            (_, 1) if v == lonely && has_lonely => recv(self.root, Output, self.half(1)),
             (_, 0) => send(self.exchange_partner(v), Output, self.half((v + 1) % 2)),
             (_, 1) => recv(self.exchange_partner(v), Output, self.half(v % 2)),
             (_, 2) => WAIT,
@@ -62,6 +61,7 @@ impl Cursor {
         }
     }
 
+    /// The node with the other half: after the last one of an even number of nodes comes the root.
     fn exchange_partner(&self, v: u32) -> u32 {
         self.real_rank(if v % 2 == 1 { v + 1 } else { v - 1 })
     }

@@ -48,12 +48,9 @@ fn bits(x: u32) -> u32 {
     u32::BITS - x.leading_zeros()
 }
 
-/// Nodes of the binomial subtree below and including v.
+/// Nodes of the binomial subtree below and including v ≠ 0.
 pub(crate) fn binomial_subtree(v: u32, ranks: u32) -> u32 {
-    match v {
-        0 => ranks,
-        _ => (1 << v.trailing_zeros()).min(ranks - v),
-    }
+    (1 << v.trailing_zeros()).min(ranks - v)
 }
 
 impl Cursor {
@@ -64,7 +61,6 @@ impl Cursor {
             Tree::Binomial => v & (v - 1),
             Tree::BinomialSpread => v ^ (1 << (bits(v) - 1)),
             Tree::Knomial => v - v % (self.radix() * self.knomial_step(v)),
-            Tree::Chain if self.fanout <= 1 => v - 1,
             Tree::Chain => {
                 let (long, chains_of_long) = self.chains();
                 let beyond = (v - 1).checked_sub(long * chains_of_long);
@@ -89,7 +85,6 @@ impl Cursor {
         match tree {
             Tree::Flat if v == 0 => after,
             Tree::Flat => 0,
-            Tree::Binomial if v == 0 => bits(after),
             Tree::Binomial => bits(after).min(v.trailing_zeros()),
             Tree::BinomialSpread => bits(after).saturating_sub(bits(v)),
             Tree::Knomial => {
@@ -115,9 +110,6 @@ impl Cursor {
                 v + (i % per_step + 1) * self.radix().pow(i / per_step)
             }
             Tree::Chain if v == 0 => {
-                if self.fanout <= 1 {
-                    return 1;
-                }
                 let (long, chains_of_long) = self.chains();
                 1 + i * long - i.saturating_sub(chains_of_long)
             }

@@ -4,10 +4,13 @@
 //! Each (size, root) is proven with some of the lengths in turn; `cargo test -p collectives -- --ignored` runs the whole product.
 
 mod prove;
+mod waits;
 
 use Algorithm as A;
 use Operation::*;
-use collectives::{Algorithm, Choice, Counts, Error, Member, Operation, Order, Sizes, Tree, choose};
+use collectives::{
+    Algorithm, Choice, Counts, Error, Member, Operation, Order, Sizes, Step, Tree, choose, steps,
+};
 use prove::{Case, Flaw, Proof};
 
 const MOST: u32 = 65;
@@ -71,7 +74,7 @@ fn lengths(operation: Operation, ranks: u32) -> Vec<(u32, u64)> {
                 (if ranks > 33 { 40 } else { 8 }, 1000),
             ]
         }
-        _ => vec![(1, 0), (1, 1), (1, 5), (4, 8)],
+        _ => vec![(1, 0), (1, 1), (1, 5), (4, 8), (4, 20)],
     }
 }
 
@@ -331,6 +334,74 @@ fn sorted_binomial_moves_large_blocks_once() {
             let proof = prove(Gatherv, ranks, 0, 1, Choice::plain(algorithm), &[Sizes::Blocks(&descending)]);
             assert!((1000..2000).contains(&proof.bytes), "{algorithm} {ranks}: {}", proof.bytes);
         }
+    }
+}
+
+/// `keeps_order` holds for exactly the choices that reduce in rank order for every number of ranks tried.
+#[test]
+fn the_order_of_ranks_is_kept_exactly_where_it_is_promised() {
+    for &operation in Operation::ALL {
+        for algorithm in Algorithm::of(operation).filter(|&a| a != A::Nothing && !a.sorts()) {
+            for choice in choices(operation, algorithm) {
+                for is_first in [true, false] {
+                    let root = |ranks| if is_first || !operation.is_rooted() { 0 } else { ranks / 2 };
+                    let is_ordered = |ranks| {
+                        let sizes = [Sizes::Bytes(40)];
+                        prove(operation, ranks, root(ranks), 1, choice, &sizes).ordered
+                    };
+                    let ordered = !operation.reduces()
+                        || (2..=9).filter(|&ranks| is_for(algorithm, ranks)).all(is_ordered);
+                    let promised = choice.keeps_order(operation, root(2));
+                    assert_eq!(promised, ordered, "{operation} {choice:?} {is_first}");
+                }
+            }
+        }
+    }
+}
+
+/// Smallest block first, or largest; the lower rank first where blocks are equal.
+#[test]
+fn a_sorted_root_serves_the_others_in_the_order_of_their_blocks() {
+    let bytes = [5, 3, 9, 3, 7];
+    for (order, served) in [(Order::Ascending, [1, 3, 0, 4]), (Order::Descending, [4, 0, 1, 3])] {
+        let counts = Counts::new(bytes).unwrap().sorted(2, order).unwrap();
+        for operation in [Gatherv, Scatterv] {
+            let member = Member { operation, ranks: 5, rank: 2, root: 2, unit: 1 };
+            let peer = |step| match step {
+                Step::Send { to: peer, .. } | Step::Recv { from: peer, .. } => Some(peer),
+                Step::Wait | Step::Local { .. } => None,
+            };
+            let peers = |algorithm| -> Vec<u32> {
+                let steps = steps(member, Choice::plain(algorithm), Sizes::Blocks(&counts)).unwrap();
+                steps.filter_map(peer).collect()
+            };
+            assert_eq!(peers(A::SortedLinear), served, "{operation} {order:?}");
+            assert_eq!(peers(A::Linear), [0, 1, 3, 4], "{operation}");
+        }
+    }
+}
+
+/// Equal blocks give a schedule for every algorithm that does not sort, and an error for those that do.
+#[test]
+fn only_algorithms_that_sort_need_counts_of_equal_blocks() {
+    for &operation in Operation::ALL {
+        for algorithm in Algorithm::of(operation) {
+            let member = Member { operation, ranks: 4, rank: 1, root: 0, unit: 1 };
+            let schedule = steps(member, Choice::plain(algorithm), Sizes::Bytes(0)).map(|_| ());
+            let needs_counts = matches!(schedule, Err(Error::NeedsCounts { .. }));
+            assert_eq!(algorithm.sorts(), needs_counts, "{operation} {algorithm}: {schedule:?}");
+        }
+    }
+}
+
+/// Each block takes p − 1 hops, in segments at least as long as the shortest block.
+#[test]
+fn a_segmented_ring_of_unequal_blocks_never_cuts_the_shortest_one() {
+    let counts = Counts::new([12, 10, 25]).unwrap();
+    for (segment, messages) in [(4, 2 + 1 + 3), (10, 2 + 1 + 3), (12, 1 + 1 + 3), (30, 3)] {
+        let choice = Choice::plain(A::SegmentedRing).segmented(segment);
+        let proof = prove(Allgatherv, 3, 0, 1, choice, &[Sizes::Blocks(&counts)]);
+        assert_eq!(proof.messages, 2 * messages, "{segment}");
     }
 }
 

@@ -39,6 +39,10 @@ pub(crate) struct Proof {
     pub(crate) bytes: u64,
     /// Most messages sent by one rank.
     pub(crate) most_sent: u64,
+    /// Most messages for which one rank waits at once.
+    pub(crate) most_pending: usize,
+    /// Messages of the longest chain in which each is posted after a wait for the one before.
+    pub(crate) rounds: u64,
     /// Whether every reduction took place in rank order.
     pub(crate) ordered: bool,
     /// Bytes from rank a to rank b at [a · ranks + b].
@@ -275,10 +279,13 @@ struct Node<I> {
     used: [Vec<Use>; 4],
     /// Elements of the buffers.
     lens: [usize; 4],
-    sends: Vec<(usize, u64, Data)>,
-    recvs: Vec<(usize, u64, Data, Combine)>,
+    sends: Vec<(usize, usize, Data)>,
+    recvs: Vec<(usize, usize, Data, Combine)>,
     is_waiting: bool,
     is_done: bool,
+    /// When its last wait ended, in messages of a unit of time each.
+    clock: u64,
+    most_pending: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -290,8 +297,9 @@ enum Use {
 
 #[derive(Default)]
 struct Channel {
-    sent: u64,
-    posted: u64,
+    /// When each message, and each receive, was posted.
+    sent: Vec<u64>,
+    posted: Vec<u64>,
     bytes: u64,
     contents: VecDeque<(u64, Vec<Value>)>,
 }
@@ -328,6 +336,8 @@ impl<'c, I: Iterator<Item = Step>> Machine<'c, I> {
                 recvs: Vec::new(),
                 is_waiting: false,
                 is_done: false,
+                clock: 0,
+                most_pending: 0,
             });
         }
         let channels = std::iter::repeat_with(|| None).take((case.ranks * case.ranks) as usize).collect();
@@ -384,9 +394,9 @@ impl<'c, I: Iterator<Item = Step>> Machine<'c, I> {
         let values = if self.with_contents { self.read(rank, data)? } else { Vec::new() };
         self.touch(rank, data, Use::Read)?;
         let at = self.channel(rank, rank, to)?;
-        let channel = self.channels[at].get_or_insert_default();
-        self.nodes[rank as usize].sends.push((at, channel.sent, data));
-        channel.sent += 1;
+        let (channel, node) = (self.channels[at].get_or_insert_default(), &mut self.nodes[rank as usize]);
+        node.sends.push((at, channel.sent.len(), data));
+        channel.sent.push(node.clock);
         channel.bytes += data.len;
         channel.contents.push_back((data.len, values));
         Ok(())
@@ -398,9 +408,9 @@ impl<'c, I: Iterator<Item = Step>> Machine<'c, I> {
             self.touch(rank, data, Use::Written)?;
         }
         let at = self.channel(rank, from, rank)?;
-        let channel = self.channels[at].get_or_insert_default();
-        self.nodes[rank as usize].recvs.push((at, channel.posted, data, combine));
-        channel.posted += 1;
+        let (channel, node) = (self.channels[at].get_or_insert_default(), &mut self.nodes[rank as usize]);
+        node.recvs.push((at, channel.posted.len(), data, combine));
+        channel.posted.push(node.clock);
         Ok(())
     }
 
@@ -414,14 +424,14 @@ impl<'c, I: Iterator<Item = Step>> Machine<'c, I> {
 
     fn try_wait(&mut self, rank: u32) -> Result<bool, Flaw> {
         let node = &mut self.nodes[rank as usize];
-        let is_met = |at: usize, nth, count: fn(&Channel) -> u64| {
-            self.channels[at].as_ref().is_some_and(|channel| count(channel) > nth)
+        let met_at = |at: usize, nth: usize, times: fn(&Channel) -> &[u64]| {
+            self.channels[at].as_ref().and_then(|channel| times(channel).get(nth)).copied()
         };
-        let is_over = node.sends.iter().all(|&(at, nth, _)| is_met(at, nth, |channel| channel.posted))
-            && node.recvs.iter().all(|&(at, nth, ..)| is_met(at, nth, |channel| channel.sent));
-        if !is_over {
-            return Ok(false);
-        }
+        let sends = node.sends.iter().map(|&(at, nth, _)| met_at(at, nth, |channel| &channel.posted));
+        let recvs = node.recvs.iter().map(|&(at, nth, ..)| met_at(at, nth, |channel| &channel.sent));
+        let Some(met) = sends.chain(recvs).collect::<Option<Vec<u64>>>() else { return Ok(false) };
+        node.most_pending = node.most_pending.max(met.len());
+        node.clock = met.iter().map(|&met| met.max(node.clock) + 1).max().unwrap_or(node.clock);
         node.is_waiting = false;
         let (sends, recvs) = (std::mem::take(&mut node.sends), std::mem::take(&mut node.recvs));
         for data in sends.iter().map(|send| send.2).chain(recvs.iter().map(|recv| recv.2)) {
@@ -534,10 +544,10 @@ impl<'c, I: Iterator<Item = Step>> Machine<'c, I> {
         let pairs: Vec<(u64, u64)> = self
             .channels
             .iter()
-            .map(|channel| channel.as_ref().map_or((0, 0), |c| (c.sent, c.bytes)))
+            .map(|channel| channel.as_ref().map_or((0, 0), |c| (c.sent.len() as u64, c.bytes)))
             .collect();
         for (at, channel) in (0u32..).zip(&self.channels) {
-            if channel.as_ref().is_some_and(|channel| channel.sent != channel.posted) {
+            if channel.as_ref().is_some_and(|channel| channel.sent.len() != channel.posted.len()) {
                 return Err(Flaw::Unreceived { from: at / ranks, to: at % ranks });
             }
         }
@@ -562,6 +572,8 @@ impl<'c, I: Iterator<Item = Step>> Machine<'c, I> {
                 .map(|row| row.iter().map(|pair| pair.0).sum())
                 .max()
                 .unwrap_or(0),
+            most_pending: self.nodes.iter().map(|node| node.most_pending).max().unwrap_or(0),
+            rounds: self.nodes.iter().map(|node| node.clock).max().unwrap_or(0),
             ordered,
             pairs,
         })
