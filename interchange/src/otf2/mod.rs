@@ -184,14 +184,16 @@ fn read_rank(
             (Some((byte, _)), _) if options.partial => {
                 is_whole = false;
                 let (path, events) = (path.display(), posted.events);
-                sum.ends_early(|| {
+                sum.ends_early(rank as u32, || {
                     format!("rank {rank} ends at byte {byte} of {path}, after {events} events")
                 });
             }
             (None, Some(promised)) if options.partial => {
                 is_whole = false;
                 let (path, events) = (path.display(), posted.events);
-                sum.ends_early(|| format!("rank {rank} has {events} of {promised} events in {path}"));
+                sum.ends_early(rank as u32, || {
+                    format!("rank {rank} has {events} of {promised} events in {path}")
+                });
             }
             (None, Some(promised)) => {
                 let what = format!("{} events, but its definition says {promised}", posted.events);

@@ -236,7 +236,9 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             .warning("texts left out: no list among the files names them", || path.display().to_string());
     }
     for (rank, path, line) in found.end_early(&paths) {
-        sum.ends_early(|| format!("rank {rank} ends at line {line} of {}, without finalize", path.display()));
+        sum.ends_early(rank, || {
+            format!("rank {rank} ends at line {line} of {}, without finalize", path.display())
+        });
     }
     let any_finalizes = found.any_finalizes();
     if !any_finalizes {
