@@ -246,6 +246,48 @@ fn collectives_of_simgrid_that_do_not_block() {
     assert_eq!(summary.skipped["reducescatter"].count, 2);
 }
 
+/// The tag of a wait tells the kind of the collective, whose oldest request it completes; before version 3.24 the tags were higher by one.
+#[test]
+fn waits_of_simgrid_for_the_younger_of_two_collectives() {
+    for (first, second) in [("-3335", "-4446"), ("-3334", "-4445")] {
+        let of = |rank: u32| {
+            format!(
+                "{rank} init\n{rank} iallreduce 64 0 1\n{rank} ibcast 5 1 6\n{rank} iallreduce 32 0 1\n{rank} wait 0 0 {first}\n\
+                {rank} sleep 1e-3\n{rank} wait -333 -333 {second}\n{rank} sleep 1e-3\n{rank} wait -333 -333 {second}\n{rank} finalize\n"
+            )
+        };
+        let work = tempfile::tempdir().unwrap();
+        let path = written(work.path(), &[("trace.txt", &(of(0) + &of(1)))]);
+        let (_, mixed, records) = import_records(&path, &Options { strict: true, ..at(1.0) });
+        assert_eq!((mixed.collectives, mixed.local_collectives), (3, 6));
+        let of_0 = || records.iter().filter(|record| record.task().is_some_and(|task| task.0 == 0));
+        let entered: Vec<_> = of_0()
+            .filter_map(|record| if let Record::Collective(part) = record { Some(part.id) } else { None })
+            .collect();
+        let mut waited: Vec<_> = of_0()
+            .filter_map(|record| match record.after() {
+                Dependency::Collective(id) => Some(id),
+                _ => None,
+            })
+            .collect();
+        waited.dedup();
+        assert_eq!(waited, [1, 0, 2].map(|number| entered[number]), "{first}");
+    }
+}
+
+/// A wait for a collective that no line started takes no other.
+#[test]
+fn a_wait_of_simgrid_for_a_collective_that_was_not_started() {
+    let of =
+        |rank: u32| format!("{rank} init\n{rank} iallreduce 64 0 1\n{rank} wait 0 0 -779\n{rank} finalize\n");
+    let work = tempfile::tempdir().unwrap();
+    let path = written(work.path(), &[("trace.txt", &(of(0) + &of(1)))]);
+    let (summary, _) = import(&path, &at(1.0));
+    let told: Vec<String> = summary.told().collect();
+    let expected = "warning: waits for requests that were not made, or whose call was left out (2): rank 0, call 3, rank 1, call 3";
+    assert!(told.iter().any(|told| told == expected), "{told:?}");
+}
+
 /// Requests are addresses, eight bytes apart; a wildcard's message is the one that remains; handles of communicators are each rank's own.
 #[test]
 fn messages_of_liballprof() {

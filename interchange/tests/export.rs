@@ -262,6 +262,40 @@ fn a_probe_is_one_call_of_otf2() {
     assert_eq!(["MPI_Probe", "MPI_Recv", "MPI_Send"].map(|name| summary.calls[name]), [1, 1, 1]);
 }
 
+/// A window is made by one call, of which a trace has the collectives by which the library agrees; calls of a collective are one each.
+#[test]
+fn a_window_is_made_by_one_call_of_otf2() {
+    let work = tempfile::tempdir().unwrap();
+    let [text, container, to, back] =
+        ["t.vef", "t.vefx", "archive", "back.vef"].map(|name| work.path().join(name));
+    let trace = "VEF3 2 2 1 6 12 0 1000\nC0 0 1\nG0 C0 2 0 260 260 0 100 -1\nG0 C0 2 1 260 260 0 50 -1\n\
+        G1 C0 0 0 4 0 3 0 G0\nG1 C0 0 1 0 4 3 0 G0\nG2 C0 6 0 0 0 3 0 G1\nG2 C0 6 1 0 0 3 0 G1\n\
+        G3 C0 6 0 0 0 3 7 G2\nG3 C0 6 1 0 0 3 0 G2\nG4 C0 2 0 8 8 3 9 G3\nG4 C0 2 1 8 8 3 0 G3\n\
+        G5 C0 2 0 8 8 3 0 G4\nG5 C0 2 1 8 8 3 0 G4\n0 0 0 0 3 5 G5\n1 1 1 0 3 5 G5\n";
+    fs::write(&text, trace).unwrap();
+    let from = Trace::open(&text).unwrap();
+    let file = fs::File::create(&container).unwrap();
+    let mut writer = Writer::new(file, from.header(), &About::default(), Settings::default()).unwrap();
+    let calls =
+        [(0, "MPI_Win_allocate_shared"), (3, "MPI_Win_fence"), (4, "MPI_Allreduce"), (6, "MPI_Finalize")];
+    for (place, call) in calls {
+        for task in 0..2 {
+            writer.note(Some(Rank(task)), place, &Note::Call(call)).unwrap();
+        }
+    }
+    from.each(|_, line| -> Result<(), Box<dyn std::error::Error>> { Ok(writer.line(&line)?) }).unwrap();
+    writer.finish().unwrap();
+    let options = ExportOptions::default();
+    interchange::export(Format::Otf2, &container, &OpCodes::default(), &to, &options, &Quiet).unwrap();
+    let summary = common::capture(&[to], work.path(), &Options::default()).unwrap();
+    let calls = calls.map(|(_, name)| summary.calls[name]);
+    assert_eq!(calls, [2, 2, 4, 2]);
+    let (capture, options) = (work.path().join("capture"), mixer::Options::default());
+    let mixed = mixer::mix(&capture, &back, &options, &mixer::Quiet).unwrap();
+    assert_eq!(mixed.shared_windows, 2);
+    assert_eq!(numbered(&fs::read_to_string(&back).unwrap()), numbered(trace));
+}
+
 /// Of a message that no record waits for, and of collectives, the archive has the ends.
 #[test]
 fn otf2_has_what_no_record_waits_for() {

@@ -213,3 +213,29 @@ fn threads_of_a_rank() {
     assert!(sent.clone().all(|record| matches!(record, Record::Message(message) if message.awaited)));
     assert_eq!(sent.count(), 4);
 }
+
+/// A receive that states other bytes than its send is named; the trace has those of the send.
+#[test]
+fn a_receive_and_its_send_state_different_bytes() {
+    let order = Order { little: true };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("in");
+    archive(&path, order, true);
+    // Rank 1 receives 96 of the 100 bytes that rank 0 sends with tag 5.
+    let file = path.join("X/1.evt");
+    let [from, to] = [100, 96].map(|bytes| order.record(19, &[], &[0, 1, 5, bytes, 7], &[]));
+    let bytes = std::fs::read(&file).unwrap();
+    let at: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(&from)).collect();
+    let [at] = at[..] else { panic!("{at:?}") };
+    std::fs::write(&file, [&bytes[..at], &to, &bytes[at + from.len()..]].concat()).unwrap();
+    let (summary, _, records) = import_records(&path, &Options::default());
+    let different: Vec<String> = summary.told().filter(|told| told.contains("bytes")).collect();
+    let expected = "warning: messages of which the receive states other bytes than the send (1): rank 1, call 2: 96 received, 100 sent";
+    assert_eq!(different, [expected], "{:?}", summary.findings);
+    assert_eq!(summary.bytes, 400);
+    let sent = records.iter().filter_map(|record| match record {
+        Record::Message(message) if !message.is_mark() => Some(message.bytes.0),
+        _ => None,
+    });
+    assert_eq!(sent.collect::<Vec<_>>(), [100; 4]);
+}

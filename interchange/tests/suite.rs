@@ -4,6 +4,7 @@ mod bad_calls;
 mod calls;
 mod chakra;
 mod common;
+mod cut;
 mod dumpi;
 mod dumpi_calls;
 mod export;

@@ -182,6 +182,11 @@ impl Recorder {
         self.functions.count(span, called);
     }
 
+    /// Calls counted so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.functions.calls
+    }
+
     /// `MPI_Init`, and the communicators that it makes.
     pub(crate) fn init(&mut self, span: Span, called: Called) -> Result<(), Problem> {
         self.starts = None;

@@ -6,6 +6,7 @@ use crate::error::{Problem, Result};
 use crate::findings::{ENDS_EARLY, EXAMPLES, Findings};
 use crate::options::Options;
 use crate::summary::Summary;
+use std::collections::BTreeSet;
 use std::path::Path;
 use vef_format::capture::{RankInfo, RankWriter};
 use vef_format::ids::Rank;
@@ -21,6 +22,8 @@ pub(crate) struct Sum {
     pub(crate) summary: Summary,
     /// Ranks with wildcards whose message is not known.
     unresolved: Vec<u32>,
+    /// Ranks whose calls end early.
+    cut: BTreeSet<u32>,
     /// What is wrong.
     pub(crate) findings: Findings,
 }
@@ -47,7 +50,8 @@ impl Sum {
     }
 
     /// Notes the place at which the calls of a rank end early.
-    pub(crate) fn ends_early(&mut self, place: impl FnOnce() -> String) {
+    pub(crate) fn ends_early(&mut self, rank: u32, place: impl FnOnce() -> String) {
+        self.cut.insert(rank);
         self.findings.warning(ENDS_EARLY, place);
     }
 
@@ -58,7 +62,8 @@ impl Sum {
 
     /// Completes the capture in `directory`, made from `files`.
     pub(crate) fn finish(mut self, directory: &Path, files: &Path, options: &Options) -> Result<Summary> {
-        let resolved = wildcards::resolve(directory, &self.unresolved, options.partial);
+        self.cut.extend(&self.summary.missing_ranks);
+        let resolved = wildcards::resolve(directory, &self.unresolved, &self.cut, options.partial);
         let (told, dropped) = resolved.map_err(|problem| problem.of_file(files))?;
         if told > 0 {
             self.remark(format!(

@@ -2,11 +2,11 @@
 //!
 //! When every other receive of the rank has its message, what remains was received by these: a wildcard that only one channel
 //! (source, tag) with messages left can have served gets one of its messages, until no more can be told. What is ambiguous is
-//! never guessed.
+//! never guessed: not what a rank sent whose calls end early, because the message may be one of those that are not there.
 
 use crate::error::Problem;
 use hashbrown::HashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::capture::event::{
@@ -32,6 +32,8 @@ struct Open {
     comm: Index,
     source: Option<u32>,
     tag: Option<i32>,
+    /// Whether its message may be from another rank whose calls end early.
+    from_cut: bool,
     found: Option<(u32, i32)>,
 }
 
@@ -57,8 +59,13 @@ impl Local {
 }
 
 /// Gives each wildcard of the ranks `unresolved` of a capture its message, where it is the only one possible; otherwise an error,
-/// or with `partial` the receive is left out. Returns the number of those that were told, and left out.
-pub(crate) fn resolve(directory: &Path, unresolved: &[u32], partial: bool) -> Result<(u64, u64), Problem> {
+/// or with `partial` the receive is left out. The calls of the ranks `cut` end early. Returns the number of those that were told, and left out.
+pub(crate) fn resolve(
+    directory: &Path,
+    unresolved: &[u32],
+    cut: &BTreeSet<u32>,
+    partial: bool,
+) -> Result<(u64, u64), Problem> {
     if unresolved.is_empty() {
         return Ok((0, 0));
     }
@@ -68,7 +75,7 @@ pub(crate) fn resolve(directory: &Path, unresolved: &[u32], partial: bool) -> Re
         unresolved.iter().map(|&rank| (rank, HashMap::new())).collect();
     let (mut all, mut open) = (Communicators::default(), BTreeMap::new());
     for rank in 0..tasks {
-        let wildcards = count(&capture, Rank(rank), &mut all, &mut left)?;
+        let wildcards = count(&capture, Rank(rank), cut, &mut all, &mut left)?;
         if left.contains_key(&rank) {
             open.insert(rank, wildcards);
         }
@@ -98,6 +105,7 @@ pub(crate) fn resolve(directory: &Path, unresolved: &[u32], partial: bool) -> Re
 fn count(
     capture: &Capture,
     rank: Rank,
+    cut: &BTreeSet<u32>,
     all: &mut Communicators,
     left: &mut HashMap<u32, HashMap<Index, Left>>,
 ) -> Result<Vec<Open>, Problem> {
@@ -106,6 +114,8 @@ fn count(
     let mut posted: HashMap<RequestId, (CommId, Option<CommRank>, Option<i32>)> = HashMap::new();
     let mut wildcards = Vec::new();
     let concerned = left.contains_key(&rank.0);
+    let is_cut = |sender: Rank| sender != rank && cut.contains(&sender.0);
+    let mut with_cut: HashMap<CommId, bool> = HashMap::new();
     let mut add = |local: &Local, to: Option<Rank>, comm: CommId, channel: (u32, i32), by: i64| {
         if let (Some(to), Some(&(index, _))) = (to, local.0.get(&comm))
             && let Some(comms) = left.get_mut(&to.0)
@@ -148,9 +158,16 @@ fn count(
                             add(&local, Some(rank), comm, (source.0, tag), -1);
                         }
                         (Outcome::Done, ..) => {
-                            let Some(&(comm, _)) = local.0.get(&comm) else { continue };
+                            let Some(&(index, ref group)) = local.0.get(&comm) else { continue };
+                            let from_cut = match source {
+                                Some(source) => group.get(source).is_some_and(is_cut),
+                                None => *with_cut.entry(comm).or_insert_with(|| {
+                                    let mut cut = cut.iter().map(|&sender| Rank(sender));
+                                    cut.any(|sender| is_cut(sender) && group.rank_of(sender).is_some())
+                                }),
+                            };
                             let source = source.map(|source| source.0);
-                            wildcards.push(Open { request, comm, source, tag, found: None });
+                            wildcards.push(Open { request, comm: index, source, tag, from_cut, found: None });
                         }
                     }
                 }
@@ -170,7 +187,7 @@ fn eliminate(wildcards: &mut [Open], left: &mut HashMap<Index, Left>) {
     }
     for _ in 0..ROUNDS {
         let mut progress = false;
-        for open in wildcards.iter_mut().filter(|open| open.found.is_none()) {
+        for open in wildcards.iter_mut().filter(|open| open.found.is_none() && !open.from_cut) {
             let Some(left) = left.get_mut(&open.comm) else { continue };
             let tags = open.tag.map_or((i32::MIN, i32::MAX), |tag| (tag, tag));
             let range = left.range((tags.0, 0)..=(tags.1, u32::MAX)).map(|(&channel, _)| channel);

@@ -309,7 +309,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         sum.add(rank, process.finish().map_err(of_file)?);
         if let Some((byte, what)) = &records.cut {
             let path = records.file.path.display();
-            sum.ends_early(|| format!("rank {rank} ends at byte {byte} of {path}: {what}"));
+            sum.ends_early(rank, || format!("rank {rank} ends at byte {byte} of {path}: {what}"));
         }
         advance(&records);
     }

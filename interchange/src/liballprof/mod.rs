@@ -161,7 +161,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             );
             return Err(Located::line(path, line, Problem::Invalid(what)));
         }
-        sum.ends_early(|| {
+        sum.ends_early(*rank, || {
             format!("rank {rank} ends at line {line} of {}, without MPI_Finalize", path.display())
         });
     }

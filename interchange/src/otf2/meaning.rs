@@ -7,6 +7,7 @@
 use super::amounts::{amounts, operation};
 use super::definitions::{Definitions, Local, Who};
 use super::events::{Collective, Event, Events, Message};
+use super::stated::{Channel, End};
 use crate::calls::arguments::{Collecting, Receiving, Sending, Span, WORLD};
 use crate::calls::functions::Called;
 use crate::calls::recorder::Recorder;
@@ -104,6 +105,8 @@ pub(super) struct RankCalls<'a> {
     pub(super) end: u64,
     /// Collectives whose amounts stand as in the file, by operation.
     pub(super) as_they_are: BTreeMap<&'static str, u64>,
+    /// The ends of its messages.
+    pub(super) ends: Vec<End>,
     definitions: &'a Definitions,
     communicators: &'a HashMap<u64, Who>,
     tasks: u32,
@@ -162,6 +165,7 @@ impl<'a> RankCalls<'a> {
             recorder,
             end: 0,
             as_they_are: BTreeMap::new(),
+            ends: Vec::new(),
             definitions,
             communicators,
             tasks,
@@ -356,6 +360,26 @@ impl<'a> RankCalls<'a> {
         Ok(from.map(|(comm, source)| Receiving { comm, source: Some(source), tag, bytes }))
     }
 
+    /// Notes the end of a message that a record has, for the comparison with the other end.
+    fn note_end(&mut self, local: &Local, span: Span, item: &Item) -> std::result::Result<(), Problem> {
+        let (message, sends) = match item {
+            Item::Record(Event::Send(message) | Event::Isend(message, _)) => (message, true),
+            Item::Record(Event::Recv(message)) | Item::Post(message, _) => (message, false),
+            Item::Record(_) | Item::Start(..) => return Ok(()),
+        };
+        let comm = local.communicator(message.comm);
+        let known = self.communicator(span, comm)?;
+        let peer = u32::try_from(message.peer).ok().map(CommRank);
+        let (Ok(group), Some(peer)) = (known.group, peer) else { return Ok(()) };
+        let Some(peer) = group.get(peer) else { return Ok(()) };
+        let me = self.recorder.rank();
+        let (source, dest) = if sends { (me, peer) } else { (peer, me) };
+        let channel = Channel { comm, source, dest, tag: message.tag };
+        let (bytes, time, call) = (message.bytes, span.start, self.recorder.calls());
+        self.ends.push(End { channel, sends, bytes, time, call });
+        Ok(())
+    }
+
     /// Writes the events of a call that had these records.
     fn carry_out(
         &mut self,
@@ -366,6 +390,9 @@ impl<'a> RankCalls<'a> {
     ) -> std::result::Result<(), Problem> {
         // The call's time is that of its last event; the others are at its start.
         let first = Span { end: span.start, ..span };
+        for item in items {
+            self.note_end(local, span, item)?;
+        }
         let key = |request: u64| key(span.thread, request);
         if let [Item::Record(Event::Send(sent)), Item::Record(Event::Recv(got))]
         | [Item::Record(Event::Recv(got)), Item::Record(Event::Send(sent))] = items

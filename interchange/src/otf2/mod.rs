@@ -11,6 +11,8 @@ mod events;
 
 mod amounts;
 
+mod stated;
+
 mod meaning;
 
 mod define;
@@ -29,6 +31,7 @@ use chunks::{Anchor, Chunks};
 use definitions::{Definitions, Local, Thread};
 use events::Events;
 use meaning::{Location, Posted, RankCalls};
+use stated::Stated;
 use std::path::{Path, PathBuf};
 use vef_format::capture::RankInfo;
 use vef_format::ids::Rank;
@@ -132,7 +135,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let communicators = archive.definitions.communicators(tasks);
     let mut sum = Sum::default();
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
-    let mut as_they_are = 0;
+    let (mut as_they_are, mut stated) = (0, Stated::default());
     for (rank, threads) in archive.ranks.iter().enumerate().filter(|&(rank, _)| is_there(rank)) {
         let host = archive.definitions.host(threads[0].location).to_owned();
         let info = RankInfo { rank: Rank(rank as u32), tasks, host, ..RankInfo::default() };
@@ -142,6 +145,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         let is_whole = read_rank(&archive, rank, threads, &mut calls, &mut sum, options)?;
         as_they_are += calls.as_they_are.values().sum::<u64>();
         let end = is_whole.then_some(calls.end);
+        stated.compare(calls.ends, &mut sum.findings);
         sum.add(rank as u32, calls.recorder.finish(end).map_err(of_file)?);
         progress.set(rank as u64 + 1, tasks.into());
     }
@@ -180,14 +184,16 @@ fn read_rank(
             (Some((byte, _)), _) if options.partial => {
                 is_whole = false;
                 let (path, events) = (path.display(), posted.events);
-                sum.ends_early(|| {
+                sum.ends_early(rank as u32, || {
                     format!("rank {rank} ends at byte {byte} of {path}, after {events} events")
                 });
             }
             (None, Some(promised)) if options.partial => {
                 is_whole = false;
                 let (path, events) = (path.display(), posted.events);
-                sum.ends_early(|| format!("rank {rank} has {events} of {promised} events in {path}"));
+                sum.ends_early(rank as u32, || {
+                    format!("rank {rank} has {events} of {promised} events in {path}")
+                });
             }
             (None, Some(promised)) => {
                 let what = format!("{} events, but its definition says {promised}", posted.events);

@@ -1,7 +1,8 @@
 //! Exports a trace: an archive with the calls of each rank, at the times of its [`Span`].
 //!
 //! A record is a call: a message its send, a local mark the call that waits for what the record behind waits for, a part of a collective
-//! its call, or where the task goes on before it ends, its start. The functions are those of the container's notes, else the blocking ones.
+//! its call, or where the task goes on before it ends, its start; the collectives by which a library carries out another function, such as the
+//! creation of a window, are in one call. The functions are those of the container's notes, else the blocking ones.
 //! Amounts of collectives are as Score-P counts them ([`written`]).
 
 use super::amounts::{number, written};
@@ -210,7 +211,7 @@ impl Calls<'_, '_> {
         let (mut waits, mut detached) = (&notes.waits[rank][..], &notes.detached[rank][..]);
         let records = &self.archive.trace.tasks[rank];
         self.empty(0, "MPI_Init")?;
-        let (mut before, mut caller) = (0, None);
+        let (mut before, mut caller, mut goes_on) = (0, None, false);
         if let (Some(first), Some(span)) = (records.first(), spans.first())
             && self.waits(Some(first))
         {
@@ -241,6 +242,7 @@ impl Calls<'_, '_> {
             detached = &detached[usize::from(is_detached)..];
             let function = functions.at(number).map(|function| self.archive.noted(function));
             let next = records.get(number as usize + 1);
+            let begins = !std::mem::replace(&mut goes_on, false);
             // A non-blocking collective has a mark in front, of the same call.
             let mut call_continues = || {
                 span.begin == span.end
@@ -260,7 +262,20 @@ impl Calls<'_, '_> {
                 What::Mark | What::Send(_) => {
                     self.point_to_point(record, span, function, is_detached.then_some(number), next)?;
                 }
-                What::Collective(index, amounts) => self.collective(index, amounts, span, function, next)?,
+                What::Collective(index, amounts) => {
+                    goes_on = function.is_some()
+                        && function == functions.at(number + 1).map(|function| self.archive.noted(function))
+                        && waits.first().is_none_or(|wait| wait.record > number + 1)
+                        && self.is_of_another_function(index, function, next);
+                    let region = self.of_collective(index, function, next);
+                    if begins {
+                        self.enter(span.begin, region)?;
+                    }
+                    self.collective(index, amounts, span, next)?;
+                    if !goes_on {
+                        self.leave(span.end, region)?;
+                    }
+                }
             }
             caller = function;
         }
@@ -414,23 +429,57 @@ impl Calls<'_, '_> {
         self.record.packed(sent).packed(received);
     }
 
+    /// Whether a collective and the one of the record behind it are none that a program calls by this function, and nothing is computed in
+    /// between: then both are what a library does in one call.
+    fn is_of_another_function(
+        &self,
+        index: CollectiveIndex,
+        function: Option<u64>,
+        next: Option<&TraceRecord>,
+    ) -> bool {
+        let Some(&TraceRecord { what: What::Collective(behind, _), after, time, .. }) = next else {
+            return false;
+        };
+        let function = function.map_or("", |region| &self.archive.names[region as usize]);
+        let called = function.trim_start_matches("MPI_");
+        let is_own = |index| {
+            let name = self.archive.trace.collective(index).operation.name();
+            [called, called.trim_start_matches('I')]
+                .iter()
+                .any(|called| called.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name)))
+        };
+        after == After::Collective(index) && time == Ticks(0) && !is_own(index) && !is_own(behind)
+    }
+
+    /// Whether a rank waits for a collective in its call.
+    fn blocks(index: CollectiveIndex, next: Option<&TraceRecord>) -> bool {
+        next.is_none_or(|next| next.after == After::Collective(index))
+    }
+
+    /// The region of a collective's call.
+    fn of_collective(
+        &mut self,
+        index: CollectiveIndex,
+        function: Option<u64>,
+        next: Option<&TraceRecord>,
+    ) -> u64 {
+        let name = self.archive.trace.collective(index).operation.name();
+        match function {
+            Some(region) => region,
+            None if Self::blocks(index, next) => self.archive.region(&format!("MPI_{name}")),
+            None => self.archive.region(&format!("MPI_I{}", name.to_ascii_lowercase())),
+        }
+    }
+
+    /// The records of a collective within its call.
     fn collective(
         &mut self,
         index: CollectiveIndex,
         amounts: Amounts,
         span: Span,
-        function: Option<u64>,
         next: Option<&TraceRecord>,
     ) -> io::Result<()> {
-        let name = self.archive.trace.collective(index).operation.name();
-        let blocks = next.is_none_or(|next| next.after == After::Collective(index));
-        let region = match (function, blocks) {
-            (Some(region), _) => region,
-            (None, true) => self.archive.region(&format!("MPI_{name}")),
-            (None, false) => self.archive.region(&format!("MPI_I{}", name.to_ascii_lowercase())),
-        };
-        self.enter(span.begin, region)?;
-        if blocks {
+        if Self::blocks(index, next) {
             self.record.with_length(kind::COLLECTIVE_BEGIN);
             self.put_with_length(span.begin)?;
             self.amounts(kind::COLLECTIVE_END, index, amounts);
@@ -441,8 +490,7 @@ impl Calls<'_, '_> {
             self.put_with_length(span.begin)?;
             self.started.insert(index, (request, amounts));
         }
-        self.wait(span.end, next)?;
-        self.leave(span.end, region)
+        self.wait(span.end, next)
     }
 
     /// Completes what no record waits for: receives, sends and collectives.

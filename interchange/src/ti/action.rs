@@ -51,8 +51,8 @@ pub(super) struct Part {
     pub(super) recv: Vec<u64>,
     /// Computing behind it.
     pub(super) flops: f64,
-    /// Whether a later line waits for it.
-    pub(super) starts: bool,
+    /// The tag of its request, if a later line waits for it.
+    pub(super) request: Option<i64>,
 }
 
 /// What a line does.
@@ -81,24 +81,28 @@ pub(super) enum Action {
     Other,
 }
 
-/// Collectives, which with an `i` in front do not block.
-const COLLECTIVES: [&str; 15] = [
-    "allgather",
-    "allgatherv",
-    "allreduce",
-    "alltoall",
-    "alltoallv",
-    "barrier",
-    "bcast",
-    "exscan",
-    "gather",
-    "gatherv",
-    "reduce",
-    "reducescatter",
-    "scan",
-    "scatter",
-    "scatterv",
+/// Collectives, which with an `i` in front do not block, and the tags that the requests of these have in SimGrid: a kind of collective has
+/// one, but `iscan` and `iexscan` have the same.
+const COLLECTIVES: [(&str, i64); 15] = [
+    ("allgather", -557),
+    ("allgatherv", -668),
+    ("allreduce", -4446),
+    ("alltoall", -1113),
+    ("alltoallv", ALLTOALLV),
+    ("barrier", -779),
+    ("bcast", -3335),
+    ("exscan", -889),
+    ("gather", -446),
+    ("gatherv", -2224),
+    ("reduce", -113),
+    ("reducescatter", -890),
+    ("scan", -889),
+    ("scatter", -224),
+    ("scatterv", -335),
 ];
+const ALLTOALLV: i64 = -1001;
+/// The tag of `MPI_Ialltoallw`, which SimGrid writes as `ialltoallv`.
+const ALLTOALLW: i64 = -1021;
 
 /// Words of a line.
 struct Words<'a>(std::str::SplitAsciiWhitespace<'a>);
@@ -183,9 +187,11 @@ pub(super) fn rank(line: &str) -> Option<(u32, &str)> {
     Some((rank.parse().ok()?, rest.trim_ascii_start()))
 }
 
-/// Whether a `wait` is for a collective: it names no receiver, or a tag that no program has.
-pub(super) fn is_of_collective([_, to, tag]: [i64; 3]) -> bool {
-    to < 0 || tag < 0 && !ANY_TAG.contains(&tag)
+/// The tags of requests for which a `wait` with this tag may be, if it is one of collectives, which no program has: its own, and that which
+/// versions before 3.24 wrote higher by one.
+pub(super) fn tags_of_collectives(tag: i64) -> Option<[i64; 2]> {
+    let alltoallw_as_written = |tag| if tag == ALLTOALLW { ALLTOALLV } else { tag };
+    (tag < 0 && !ANY_TAG.contains(&tag)).then(|| [tag, tag - 1].map(alltoallw_as_written))
 }
 
 /// The peer of a send or receive, the higher one if there are two.
@@ -246,13 +252,12 @@ pub(super) fn parse<'a>(line: &'a str, me: u32, context: &Context) -> Result<(&'
     } else {
         name
     };
-    let (action, starts) = match action.strip_prefix('i') {
-        Some(blocking) if COLLECTIVES.contains(&blocking) => (blocking, true),
-        _ => (action, false),
-    };
+    let blocking = action.strip_prefix('i');
+    let started = COLLECTIVES.iter().find(|&&(collective, _)| Some(collective) == blocking);
+    let action = started.map_or(action, |&(collective, _)| collective);
     let mut parsed = words.action(action, me, context);
     if let Ok(Action::Collective(_, part)) = &mut parsed {
-        part.starts = starts;
+        part.request = started.map(|&(_, tag)| tag);
     }
     // A count for each rank: of more ranks, one would be read as something else.
     if matches!(action, "gatherv" | "scatterv" | "allgatherv" | "alltoallv" | "reducescatter")

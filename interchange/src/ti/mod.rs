@@ -236,7 +236,9 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             .warning("texts left out: no list among the files names them", || path.display().to_string());
     }
     for (rank, path, line) in found.end_early(&paths) {
-        sum.ends_early(|| format!("rank {rank} ends at line {line} of {}, without finalize", path.display()));
+        sum.ends_early(rank, || {
+            format!("rank {rank} ends at line {line} of {}, without finalize", path.display())
+        });
     }
     let any_finalizes = found.any_finalizes();
     if !any_finalizes {
@@ -401,7 +403,7 @@ impl Process {
             Action::Test => "MPI_Test",
             Action::Exchange(..) => "MPI_Sendrecv",
             Action::Collective(operation, part) => {
-                function = match part.starts {
+                function = match part.request.is_some() {
                     true => format!("MPI_I{}", operation.key().replace('-', "_")),
                     false => format!("MPI_{}", operation.name()),
                 };
@@ -471,7 +473,7 @@ impl Process {
             }
             Action::Test => Ok(()),
             Action::Collective(operation, part) => {
-                let Part { root, own, sum, amounts, send, recv, flops, starts } = part;
+                let Part { root, own, sum, amounts, send, recv, flops, request } = part;
                 if root.is_some_and(|root| root >= self.context.ranks) {
                     return Err(Problem::NoRank {
                         rank: root.unwrap_or(0).into(),
@@ -486,7 +488,7 @@ impl Process {
                 let collecting =
                     Collecting { operation, comm: WORLD, root, amounts, send_counts, recv_counts };
                 self.has_collectives = true;
-                let request = starts.then(|| self.request([ANY; 3]));
+                let request = request.map(|tag| self.request([ANY, ANY, tag]));
                 self.recorder.collective(span, called, &collecting, request)?;
                 self.compute(flops)
             }
@@ -510,10 +512,13 @@ impl Process {
 
     /// The request that a `wait` names, and the message that it tells.
     fn take(&mut self, triple: Triple) -> Option<(u64, Option<Status>)> {
-        let triple = if action::is_of_collective(triple) { [ANY; 3] } else { triple };
         let [source, to, tag] = triple;
-        // A receive with a wildcard, once complete, is named by what it received.
-        for named in [triple, [ANY, to, tag], [source, to, ANY], [ANY, to, ANY]] {
+        let names = match action::tags_of_collectives(tag) {
+            Some(tags) => tags.map(|tag| [ANY, ANY, tag]).to_vec(),
+            // A receive with a wildcard, once complete, is named by what it received.
+            None => vec![triple, [ANY, to, tag], [source, to, ANY], [ANY, to, ANY]],
+        };
+        for named in names {
             let request = self.by_triple.get_mut(&named).and_then(VecDeque::pop_front);
             if self.by_triple.get(&named).is_some_and(VecDeque::is_empty) {
                 self.by_triple.remove(&named);
