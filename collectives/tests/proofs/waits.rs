@@ -128,6 +128,6 @@ fn a_linear_all_to_all_posts_fanout_exchanges_at_once() {
         let proof = prove(Alltoall, ranks, 0, 8, choice, &[Sizes::Bytes(8)]);
         let batches = (ranks - 1).div_ceil(fanout);
         assert_eq!(proof.most_pending as u32, 2 * fanout.min(ranks - 1), "{ranks} {fanout}");
-        assert_eq!(proof.rounds, batches.into(), "{ranks} {fanout}");
+        assert_eq!(proof.rounds, u64::from(batches), "{ranks} {fanout}");
     }
 }
