@@ -123,3 +123,36 @@ fn libraries_are_told_apart() {
     assert_eq!(of("MPI_File_read_all_c"), [(Operation::Allgather, 32)]);
     assert_eq!(of("MPI_Send"), []);
 }
+
+/// Of a broadcast from rank 0, a rank's parent is the rank without its lowest digit in base `fanout` that is not 0.
+#[test]
+fn knomial_trees_of_any_radix_and_size() {
+    for (ranks, fanout) in [(40_000, 200), (70_000, 65_536), (MAX_RANKS, MAX_RANKS), (MAX_RANKS, u32::MAX)] {
+        let choice = Choice { fanout, ..Choice::plain(Algorithm::Knomial) };
+        let of = |rank| {
+            let member = Member { operation: Bcast, ranks, rank, root: 0, unit: 1 };
+            steps(member, choice, Sizes::Bytes(8)).unwrap()
+        };
+        let digits = |rank: u32| {
+            std::iter::successors(Some(rank), |rest| Some(rest / fanout)).take_while(|&rest| rest > 0)
+        };
+        for rank in [1, 199, 200, 201, 39_999] {
+            let trailing = digits(rank).take_while(|rest| rest.is_multiple_of(fanout)).count() as u32;
+            let parent = rank - rank % fanout.saturating_pow(trailing + 1);
+            let parents: Vec<u32> = of(rank)
+                .filter_map(|step| match step {
+                    Step::Recv { from, .. } => Some(from),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(parents, [parent], "{ranks} {fanout} {rank}");
+        }
+        let children = of(0).filter(|step| matches!(step, Step::Send { .. })).count();
+        // Numbers of one digit and zeros.
+        let expected = (1..ranks).filter(|&rank| {
+            let lowest = digits(rank).find(|rest| !rest.is_multiple_of(fanout)).unwrap_or(0);
+            lowest < fanout
+        });
+        assert_eq!(children, expected.count(), "{ranks} {fanout}");
+    }
+}

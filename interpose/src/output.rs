@@ -318,12 +318,10 @@ impl Output {
         // Less if another process has truncated it.
         let present = self.ours().map_or(known, |(_, about, _)| about.len().min(known));
         let last = alone.filter(|(offset, _)| offset + CHUNK_SIZE as u64 == present);
-        match last.map(|(offset, bytes)| offset + bytes.len() as u64) {
-            None => self.close(State::Stopped, HEADER_SIZE, present),
-            Some(length) => {
-                self.close(State::Stopped, HEADER_SIZE, length);
-                self.cut(length);
-            }
+        let length = last.map_or(present, |(offset, bytes)| offset + bytes.len() as u64);
+        self.close(State::Stopped, HEADER_SIZE, length);
+        if alone.is_some() {
+            self.cut(length);
         }
     }
 
@@ -382,13 +380,19 @@ impl Output {
 mod tests {
     use super::*;
     use std::fs;
+    use std::path::PathBuf;
+
+    fn new_file(directory: &tempfile::TempDir) -> (PathBuf, Output) {
+        let path = directory.path().join("0.vefc");
+        let start = ClockPair { tick: 1, nanos: 1 };
+        let output = Output::create(&path, &RankInfo::default(), start, u64::MAX, false).expect("a new file");
+        (path, output)
+    }
 
     #[test]
     fn a_chunk_is_appended_in_whole_pages() {
         let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("0.vefc");
-        let start = ClockPair { tick: 1, nanos: 1 };
-        let output = Output::create(&path, &RankInfo::default(), start, u64::MAX, false).expect("a new file");
+        let (path, output) = new_file(&directory);
         let (head, mut chunk) = ([7; CHUNK_HEADER], vec![9; CHUNK_SIZE]);
         chunk[5000..].fill(8);
         output.append(&head, &chunk, 5000, 1).expect("room");
@@ -409,10 +413,7 @@ mod tests {
     #[test]
     fn threads_that_grow_the_file_at_once_do_not_take_it_for_truncated() {
         let directory = tempfile::tempdir().expect("a directory");
-        let start = ClockPair { tick: 1, nanos: 1 };
-        let path = directory.path().join("0.vefc");
-        let output =
-            &Output::create(&path, &RankInfo::default(), start, u64::MAX, false).expect("a new file");
+        let (path, output) = &new_file(&directory);
         let (head, chunk) = ([7; CHUNK_HEADER], &vec![9; CHUNK_SIZE]);
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -424,7 +425,7 @@ mod tests {
             }
         });
         assert_eq!(output.lost(), None);
-        fs::File::options().write(true).open(&path).expect("there").set_len(5).expect("cut");
+        fs::File::options().write(true).open(path).expect("there").set_len(5).expect("cut");
         assert_eq!(output.append(&head, chunk, CHUNK_SIZE, 1).expect_err("cut").to_string(), CUT_OFF);
         assert_eq!(output.lost(), Some("truncated"));
     }
@@ -432,10 +433,7 @@ mod tests {
     #[test]
     fn what_threads_write_while_one_stops_the_recording_is_kept() {
         let directory = tempfile::tempdir().expect("a directory");
-        let start = ClockPair { tick: 1, nanos: 1 };
-        let path = directory.path().join("0.vefc");
-        let output =
-            &Output::create(&path, &RankInfo::default(), start, u64::MAX, false).expect("a new file");
+        let (path, output) = &new_file(&directory);
         let (head, chunk) = ([7; CHUNK_HEADER], &vec![9; CHUNK_SIZE]);
         let (threads, chunks) = (4, 2000);
         std::thread::scope(|scope| {
@@ -451,7 +449,7 @@ mod tests {
                 output.stop(None);
             }
         });
-        let file = File::open(&path).expect("there");
+        let file = File::open(path).expect("there");
         let is_lost = |at: &usize| {
             let mut first = [0];
             let offset = HEADER_SIZE + at * CHUNK_SIZE;

@@ -83,6 +83,18 @@ pub(crate) enum State {
     Over,
 }
 
+impl State {
+    #[inline(always)]
+    fn of(code: u8) -> Self {
+        match code {
+            0 => Self::Recording,
+            1 => Self::Paused,
+            2 => Self::Closed,
+            _ => Self::Over,
+        }
+    }
+}
+
 // SAFETY: `known` is accessed only by `Tracer::known`, which takes the lock unless calls cannot overlap.
 unsafe impl Sync for Tracer {}
 
@@ -163,22 +175,20 @@ impl Tracer {
 
     #[inline(always)]
     pub(crate) fn state(&self) -> State {
-        match self.state.load(Ordering::Relaxed) {
-            0 => State::Recording,
-            1 => State::Paused,
-            2 => State::Closed,
-            _ => State::Over,
-        }
+        State::of(self.state.load(Ordering::Relaxed))
     }
 
     /// Changes the state; returns the previous one.
     pub(crate) fn set_state(&self, state: State) -> State {
-        let before = self.state();
-        self.state.store(state as u8, Ordering::Release);
+        let before = State::of(self.state.swap(state as u8, Ordering::AcqRel));
+        self.state_has_changed();
+        before
+    }
+
+    fn state_has_changed(&self) {
         if self.alone {
             machine::forget_destinations();
         }
-        before
     }
 
     #[inline(always)]
@@ -417,10 +427,11 @@ impl Tracer {
         Some(lane)
     }
 
-    /// Changes the state if it is `from`.
+    /// Changes the state if it is `from`. Another thread may end the recording at the same time, which is for good.
     pub(crate) fn change_state(&self, from: State, to: State) {
-        if self.state() == from {
-            self.set_state(to);
+        let changed = self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Relaxed);
+        if changed.is_ok() {
+            self.state_has_changed();
         }
     }
 }

@@ -203,10 +203,13 @@ impl Writer {
     }
 
     /// Writes a record of a call from `start` to `end`, in ticks: into the window, the next window, or a chunk of its own. Returns
-    /// false if it is lost.
+    /// false if it is lost, as are all records behind one that was.
     #[inline(never)]
     pub(crate) fn put(&mut self, (start, end): (u64, u64), content: Content<'_>, call: CallSlot) -> bool {
         self.put_polls();
+        if self.failed.is_some() {
+            return false;
+        }
         // Clocks of different cores may differ slightly; times in the file must not decrease.
         let start = start.max(self.last);
         let times = Times { gap: start - self.last, duration: end.saturating_sub(start) };
@@ -389,5 +392,28 @@ impl Writer {
                 self.at = bytes.as_mut_ptr().wrapping_add(at);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vef_format::capture::layout::{ClockPair, HEADER_SIZE, RankInfo};
+
+    #[test]
+    fn nothing_is_written_behind_a_record_that_is_lost() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let most = (HEADER_SIZE + CHUNK_SIZE) as u64;
+        let start = ClockPair { tick: 1, nanos: 1 };
+        let path = directory.path().join("0.vefc");
+        let output = Output::create(&path, &RankInfo::default(), start, most, false).expect("a new file");
+        let mut writer = Writer::new(Box::leak(Box::new(output)), 0, 1);
+        let name = "x".repeat(1000);
+        let mut phase =
+            |name| writer.put((2, 3), Content::Action(&Action::Phase { begin: true, name }), CallSlot::NONE);
+        let written = std::iter::repeat_with(|| phase(&name)).take_while(|&is_written| is_written).count();
+        assert!((60..66).contains(&written), "{written}");
+        // A shorter one would have room.
+        assert!(!phase("y"));
     }
 }

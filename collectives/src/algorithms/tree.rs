@@ -60,7 +60,7 @@ impl Cursor {
             Tree::Flat => 0,
             Tree::Binomial => v & (v - 1),
             Tree::BinomialSpread => v ^ (1 << (bits(v) - 1)),
-            Tree::Knomial => v - v % (self.radix() * self.knomial_step(v)),
+            Tree::Knomial => v - v % self.radix().saturating_mul(self.knomial_step(v)),
             Tree::Chain => {
                 let (long, chains_of_long) = self.chains();
                 let beyond = (v - 1).checked_sub(long * chains_of_long);
@@ -88,7 +88,7 @@ impl Cursor {
             Tree::Binomial => bits(after).min(v.trailing_zeros()),
             Tree::BinomialSpread => bits(after).saturating_sub(bits(v)),
             Tree::Knomial => {
-                let steps = std::iter::successors(Some(1), |step| Some(step * self.radix()));
+                let steps = std::iter::successors(Some(1u32), |step| Some(step.saturating_mul(self.radix())));
                 let below = steps.take_while(|&step| step < self.knomial_step(v) && step <= after);
                 below.map(|step| (after / step).min(self.radix() - 1)).sum()
             }
@@ -124,9 +124,9 @@ impl Cursor {
 
     /// The least power of the radix that does not divide v when multiplied by it; for 0 one not below p.
     fn knomial_step(&self, v: u32) -> u32 {
-        let mut step = 1;
-        while step < self.ranks && v.is_multiple_of(self.radix() * step) {
-            step *= self.radix();
+        let mut step = 1u32;
+        while step < self.ranks && v.is_multiple_of(self.radix().saturating_mul(step)) {
+            step = step.saturating_mul(self.radix());
         }
         step
     }

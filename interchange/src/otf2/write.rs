@@ -440,13 +440,11 @@ impl Calls<'_, '_> {
         let Some(&TraceRecord { what: What::Collective(behind, _), after, time, .. }) = next else {
             return false;
         };
-        let function = function.map_or("", |region| &self.archive.names[region as usize]);
-        let called = function.trim_start_matches("MPI_");
+        let function =
+            function.map_or("", |region| &self.archive.names[region as usize]).to_ascii_lowercase();
         let is_own = |index| {
-            let name = self.archive.trace.collective(index).operation.name();
-            [called, called.trim_start_matches('I')]
-                .iter()
-                .any(|called| called.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name)))
+            let operation = self.archive.trace.collective(index).operation;
+            function.contains(&operation.name().to_ascii_lowercase())
         };
         after == After::Collective(index) && time == Ticks(0) && !is_own(index) && !is_own(behind)
     }
