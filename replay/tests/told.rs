@@ -261,6 +261,23 @@ fn the_time_of_a_task_does_not_go_back() {
     assert!(engine.is_complete() && engine.stuck().is_none());
 }
 
+/// Task 2 is called late for its seventeenth message.
+#[test]
+fn the_time_of_a_task_that_was_called_does_not_go_back() {
+    let builder = Engine::builder().job(loaded(&sends())).same_node(SameNode::ViaNetwork);
+    let mut engine = builder.engine().unwrap();
+    let mut all = Vec::new();
+    engine.begin(&mut all).unwrap();
+    let (Some(Next::Wake(wake)), Next::Message(first)) = (all.pop(), all[0]) else { panic!("{all:?}") };
+    engine.wake(wake, Picos(50_000), &mut all).unwrap();
+    let refused = engine.sent(first.id, Picos(49_999), &mut all);
+    assert!(
+        matches!(refused, Err(ReplayError::Backwards { clock: Picos(50_000), at: Picos(49_999) })),
+        "{refused:?}"
+    );
+    engine.sent(first.id, Picos(50_000), &mut all).unwrap();
+}
+
 #[test]
 fn a_job_is_stalled_when_nothing_of_it_can_be_reported() {
     let circle = "VEF3 2 2 0 0 0 0 1\n0 0 1 1 6 0 1\n1 1 0 1 6 0 0\n";
