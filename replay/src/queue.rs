@@ -475,6 +475,40 @@ mod tests {
     }
 
     #[test]
+    fn times_of_two_bits_come_out_in_order() {
+        // Pairs of all distances, so that each wheel has slots with several days, and each slot of a turn an event a turn later.
+        let mut times: Vec<u64> =
+            (0..u64::BITS).flat_map(|a| (0..=a).map(move |b| 1 << a | 1 << b)).collect();
+        times.sort_unstable();
+        let mut queue = Queue::<u64>::new();
+        for &time in times.iter().rev() {
+            queue.push(Picos(time), time);
+        }
+        let popped: Vec<_> = std::iter::from_fn(|| queue.pop(Picos::MAX)).collect();
+        assert_eq!(popped, times.iter().map(|&time| (Picos(time), time)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_day_begins_once_when_its_first_event_is_due() {
+        let [at, next, late] = [Picos(1 << 20), Picos((1 << 20) + 1), Picos(1 << 30)];
+        let mut queue = Queue::new();
+        for (at, event) in [(late, 'c'), (next, 'b'), (at, 'a')] {
+            queue.push(at, event);
+        }
+        assert_eq!(queue.begin_day(Picos(at.0 - 1)), None);
+        let mut day = queue.begin_day(at).unwrap().to_vec();
+        day.sort_unstable();
+        assert_eq!(day, [(at, 'a'), (next, 'b')]);
+        assert_eq!(queue.begin_day(late), None);
+        assert_eq!(queue.pop(at), Some((at, 'a')));
+        assert_eq!(queue.pop(at), None);
+        assert_eq!(queue.begin_day(Picos::MAX), None);
+        assert_eq!(queue.pop(next), Some((next, 'b')));
+        assert_eq!(queue.begin_day(next), None);
+        assert_eq!(queue.begin_day(late), Some(&[(late, 'c')][..]));
+    }
+
+    #[test]
     fn equal_times_come_out_in_order_of_entry() {
         let mut queue = Queue::<u64>::new();
         for n in 0..100u64 {

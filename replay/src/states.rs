@@ -155,7 +155,26 @@ mod tests {
     use std::collections::HashMap as Plain;
 
     fn ids() -> impl Strategy<Value = u64> {
-        prop_oneof![8 => 0u64..400, 2 => 0u64..200_000, 1 => any::<u64>()]
+        // The last id of each length that the window can have, too.
+        let last = (6..14u32).prop_map(|length| (PER_WORD << length) - 1);
+        prop_oneof![8 => 0u64..400, 2 => 0u64..200_000, 1 => last, 1 => any::<u64>()]
+    }
+
+    /// A step of a trace whose ids grow.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// So many ids are over; the first of them remains started, if `late`.
+        Over { ids: u64, late: bool },
+        /// The first of those that remained is over.
+        Late,
+        /// The id so far ahead starts.
+        Ahead(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let over = (1..3000u64, prop::bool::weighted(0.3)).prop_map(|(ids, late)| Step::Over { ids, late });
+        let ahead = prop_oneof![0..5000u64, 0..400_000u64].prop_map(Step::Ahead);
+        prop::collection::vec(prop_oneof![4 => over, 2 => Just(Step::Late), 2 => ahead], 1..60)
     }
 
     proptest! {
@@ -173,6 +192,39 @@ mod tests {
                 prop_assert_eq!(states.get(id), state);
             }
         }
+
+        /// The window moves on, and grows; ids that were beyond it come into it.
+        #[test]
+        fn holds_what_a_plain_table_holds_as_ids_grow(steps in steps()) {
+            let (mut states, mut plain) = (States::default(), Plain::new());
+            let mut set = |id, state: State| {
+                let before = plain.insert(id, state).unwrap_or(State::Unseen);
+                if before <= state {
+                    assert_eq!(states.set(id, state), before, "{id}");
+                } else {
+                    plain.insert(id, before);
+                }
+            };
+            let (mut next, mut remain) = (0, std::collections::VecDeque::new());
+            for step in steps {
+                match step {
+                    Step::Over { ids, late } => {
+                        for id in next..next + ids {
+                            set(id, if late && id == next { State::Started } else { State::Over });
+                        }
+                        if late {
+                            remain.push_back(next);
+                        }
+                        next += ids;
+                    }
+                    Step::Late => remain.pop_front().into_iter().for_each(|id| set(id, State::Over)),
+                    Step::Ahead(distance) => set(next + distance, State::Started),
+                }
+            }
+            for (&id, &state) in &plain {
+                prop_assert_eq!(states.get(id), state, "{}", id);
+            }
+        }
     }
 
     #[test]
@@ -185,6 +237,15 @@ mod tests {
         assert!(states.window.len() <= 64 && states.far.is_empty());
         assert_eq!((states.get(0), states.get(999_999)), (State::Over, State::Over));
         assert_eq!(states.get(1_000_400), State::Started);
+    }
+
+    #[test]
+    fn as_many_ids_as_a_trace_has_may_be_under_way() {
+        let mut states = States::default();
+        for id in 0..400_000 {
+            states.set(id, State::Started);
+        }
+        assert!(states.far.is_empty(), "{}", states.far.len());
     }
 
     #[test]

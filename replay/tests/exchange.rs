@@ -58,6 +58,46 @@ fn the_end_of_a_thread_ends_a_meeting_in_all_orders() {
     }
 }
 
+/// The last thread wakes the others when it comes, not only at its next meeting or its end.
+#[test]
+fn the_last_thread_that_comes_ends_a_meeting_in_all_orders() {
+    for spins in [0, 1] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let exchange = Arc::new(exchange::Exchange::<u32>::with_spins(2, spins));
+            let other = Arc::clone(&exchange);
+            let thread = loom::thread::spawn(move || other.seat(0).meet(Some(Picos(1))));
+            let mut seat = exchange.seat(1);
+            assert_eq!(seat.meet(Some(Picos(2))), Some(Picos(1)));
+            assert_eq!(thread.join().unwrap(), Some(Picos(1)));
+            drop(seat);
+        });
+    }
+}
+
+#[test]
+fn letters_reach_the_partition_that_they_are_for() {
+    const PARTS: usize = 3;
+    let exchange = Exchange::new(PARTS);
+    std::thread::scope(|scope| {
+        for part in 0..PARTS {
+            let mut seat = exchange.seat(part);
+            scope.spawn(move || {
+                assert_eq!((seat.part(), seat.parts()), (part, PARTS));
+                for round in 0..10 {
+                    (0..PARTS).for_each(|to| seat.letters_to(to).push((round, part, to)));
+                    assert_eq!(seat.meet(Some(Picos(round))), Some(Picos(round)));
+                    for from in 0..PARTS {
+                        let letters: Vec<_> = seat.letters_from(from).drain(..).collect();
+                        assert_eq!(letters, [(round, from, part)]);
+                    }
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn the_end_of_a_thread_ends_the_rounds_of_all() {
     let exchange = Exchange::<u32>::new(3);

@@ -187,13 +187,16 @@ fn a_phase_within_itself_is_one_entry() {
     assert_eq!(selection.description(), "phase \"x\", 1 entry");
 }
 
-/// The computing times of the records that it is asked for, by task.
+/// Number and computing time of a record.
+type NumberAndTime = (u64, u64);
+
+/// The records that it is asked for, by task.
 #[derive(Clone, Debug, Default)]
-struct Asked(Arc<Mutex<[Vec<u64>; 2]>>);
+struct Asked(Arc<Mutex<[Vec<NumberAndTime>; 2]>>);
 
 impl Computing for Asked {
-    fn time(&mut self, task: Rank, _: u64, record: &Raw) -> Ticks {
-        self.0.lock().unwrap()[task.index()].push(record.time);
+    fn time(&mut self, task: Rank, number: u64, record: &Raw) -> Ticks {
+        self.0.lock().unwrap()[task.index()].push((number, record.time));
         Ticks(record.time)
     }
 
@@ -228,7 +231,9 @@ fn a_survey_of_a_part_sees_what_its_replay_computes() {
     let mut seen = [vec![], vec![]];
     job().part(part).survey(policy, &mut |task, record| seen[task.index()].push(record.time)).unwrap();
     assert_eq!(seen, [vec![900, 0, 10], vec![100]]);
-    assert_eq!(*asked.0.lock().unwrap(), seen);
+    // Numbers are those of the whole trace; the wait has that of the record behind it.
+    let asked = asked.0.lock().unwrap();
+    assert_eq!(*asked, [vec![(0, 900), (2, 0), (2, 10)], vec![(2, 100)]]);
 }
 
 #[test]

@@ -261,6 +261,54 @@ fn the_time_of_a_task_does_not_go_back() {
     assert!(engine.is_complete() && engine.stuck().is_none());
 }
 
+/// Task 2 is called late for its seventeenth message.
+#[test]
+fn the_time_of_a_task_that_was_called_does_not_go_back() {
+    let builder = Engine::builder().job(loaded(&sends())).same_node(SameNode::ViaNetwork);
+    let mut engine = builder.engine().unwrap();
+    let mut all = Vec::new();
+    engine.begin(&mut all).unwrap();
+    let (Some(Next::Wake(wake)), Next::Message(first)) = (all.pop(), all[0]) else { panic!("{all:?}") };
+    engine.wake(wake, Picos(50_000), &mut all).unwrap();
+    let refused = engine.sent(first.id, Picos(49_999), &mut all);
+    assert!(
+        matches!(refused, Err(ReplayError::Backwards { clock: Picos(50_000), at: Picos(49_999) })),
+        "{refused:?}"
+    );
+    // Nor behind a report of it.
+    engine.sent(first.id, Picos(60_000), &mut all).unwrap();
+    let Next::Message(second) = all[1] else { panic!("{all:?}") };
+    let refused = engine.sent(second.id, Picos(59_999), &mut all);
+    assert!(
+        matches!(refused, Err(ReplayError::Backwards { clock: Picos(60_000), at: Picos(59_999) })),
+        "{refused:?}"
+    );
+    // Not before the start of the message, but before an arrival at its receiver.
+    engine.delivered(first.id, Picos(70_000), &mut all).unwrap();
+    let refused = engine.delivered(second.id, second.start, &mut all);
+    let clock = Picos(70_000);
+    assert!(matches!(refused, Err(ReplayError::Backwards { clock: at, .. }) if at == clock), "{refused:?}");
+}
+
+/// Task 0 sends to task 1 while that computes; task 1 is in a call from 5 ns on.
+#[test]
+fn a_message_that_waited_for_a_call_calls_for_its_sender() {
+    let job = loaded("VEF3 2 2 0 0 0 0 1000\n0 0 1 9000 0 1 -1\n1 1 1 0 0 5 -1\n");
+    let policy = SendCompletion::RendezvousInCalls { above: Bytes(8000) };
+    let builder = Engine::builder().job(job).same_node(SameNode::ViaNetwork);
+    let mut engine = builder.send_completion(policy).engine().unwrap();
+    let (mut out, mut called) = (Vec::new(), Vec::new());
+    engine.begin(&mut out).unwrap();
+    while let Some(first) = (0..out.len()).min_by_key(|&place| Next::at(&out[place])) {
+        if let Next::Wake(wake) = out.remove(first) {
+            called.push((wake.at, engine.task_of(&wake)));
+            engine.wake(wake, wake.at, &mut out).unwrap();
+        }
+    }
+    let expected = [(1000, 0), (5000, 1), (5000, 0)];
+    assert_eq!(called, expected.map(|(at, task)| (Picos(at), Some((0, Rank(task))))));
+}
+
 #[test]
 fn a_job_is_stalled_when_nothing_of_it_can_be_reported() {
     let circle = "VEF3 2 2 0 0 0 0 1\n0 0 1 1 6 0 1\n1 1 0 1 6 0 0\n";
