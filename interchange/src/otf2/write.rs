@@ -1,8 +1,8 @@
 //! Exports a trace: an archive with the calls of each rank, at the times of its [`Span`].
 //!
 //! A record is a call: a message its send, a local mark the call that waits for what the record behind waits for, a part of a collective
-//! its call, or where the task goes on before it ends, its start; the collectives by which a library carries out another function, such as the
-//! creation of a window, are in one call. The functions are those of the container's notes, else the blocking ones.
+//! its call, or its start if the task continues before it ends. Collectives that a library uses for another function, such as the creation of a
+//! window, are in one call of that function. The functions are those of the container's notes, else the blocking ones.
 //! Amounts of collectives are as Score-P counts them ([`written`]).
 
 use super::amounts::{number, written};
@@ -429,8 +429,8 @@ impl Calls<'_, '_> {
         self.record.packed(sent).packed(received);
     }
 
-    /// Whether a collective and the one of the record behind it are none that a program calls by this function, and nothing is computed in
-    /// between: then both are what a library does in one call.
+    /// Whether a collective and the one in the next record both belong to one call of a function that is neither: the function has another name,
+    /// and nothing is computed between them.
     fn is_of_another_function(
         &self,
         index: CollectiveIndex,
