@@ -58,7 +58,8 @@ impl Instance {
     unsafe fn pop(&mut self, now: Picos, messages: Out<Message>, room: usize) -> Result<usize, Failure> {
         let mut count = 0;
         let take = |message| {
-            // SAFETY: the caller's promise.
+            assert!(count < room);
+            // SAFETY: there is room, by the caller's promise.
             unsafe { messages.write(count, Message::from(message)) };
             count += 1;
         };

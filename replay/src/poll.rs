@@ -104,17 +104,19 @@ impl Sink for Queues {
     }
 }
 
-/// The same, and the message that was called for.
-struct Called<'a> {
+/// The same, and what is given the message that was called for.
+struct Called<'a, F> {
     queues: &'a mut Queues,
-    message: Option<Message>,
+    give: &'a mut F,
+    given: usize,
 }
 
-impl Sink for Called<'_> {
+impl<F: FnMut(Message)> Sink for Called<'_, F> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(message) = self.queues.add(next) {
-            self.message = Some(message);
+            (self.give)(message);
+            self.given += 1;
         }
     }
 
@@ -247,13 +249,10 @@ impl Replay {
             // Messages within a node that follow from the one before come before the next.
             self.move_clock(now)?;
             let Some((at, target)) = self.queues.ready.pop_by(now, &self.engine) else { break };
-            let mut called = Called { queues: &mut self.queues, message: None };
+            let mut called = Called { queues: &mut self.queues, give: &mut take, given: 0 };
             self.engine.wake(Wake { at, target, inside: false }, now, &mut called)?;
-            // Without one it waits for its receiver.
-            if let Some(message) = called.message {
-                take(message);
-                left -= 1;
-            }
+            // None if it waits for its receiver.
+            left -= called.given;
         }
         Ok(())
     }
