@@ -15,7 +15,7 @@ use vef_format::units::Picos;
 use crate::error::SimError;
 use crate::event_loop::{EngineOutput, Run};
 use crate::latencies::{Cell, Latencies};
-use crate::model::{Announced, Crossed, Model, Network, Packets, WithProtocol};
+use crate::model::{Announced, Crossed, Model, Network, Packets, Usage, WithProtocol};
 use crate::offload::Collectives;
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeat;
@@ -85,15 +85,15 @@ pub(crate) fn run(
     };
     let networks = whole.divide(&parts, &settings.network.links);
     Ok(run_parts(engines, networks, &settings.network, lookahead, progress).map(|merged| {
-        let Merged { engines, network, accounts, latencies } = merged;
+        let Merged { engines, usage, events, accounts, latencies } = merged;
         Outcome {
             engines: &engines,
             finish: None,
             accounts: Some(&accounts),
             critical_path: None,
             waits: None,
-            usage: network.usage(),
-            events: network.events(),
+            usage,
+            events,
             watch: None,
             repeats: None,
             latencies,
@@ -113,21 +113,22 @@ fn network<'a>(settings: &'a Settings, topology: &'a Fabric) -> Option<Packets<'
 }
 
 /// What the parts have found, together.
-struct Merged<'a> {
+struct Merged {
     engines: Vec<Engine>,
-    network: Packets<'a>,
+    usage: Vec<Usage>,
+    events: u64,
     accounts: Accounts,
     latencies: Latencies,
 }
 
 /// Runs each part in a thread. `None` if there is an error in one, or tasks that wait in vain.
-fn run_parts<'a>(
+fn run_parts(
     engines: Vec<Engine>,
-    networks: Vec<Packets<'a>>,
-    settings: &'a NetworkSettings,
+    networks: Vec<Packets<'_>>,
+    settings: &NetworkSettings,
     lookahead: Picos,
     progress: &mut dyn FnMut(Progress),
-) -> Option<Merged<'a>> {
+) -> Option<Merged> {
     let exchange = Exchange::new(engines.len());
     let delivered = &AtomicU64::new(0);
     let start = |(at, (engine, network)): (usize, (Engine, _))| {
@@ -152,15 +153,16 @@ fn run_parts<'a>(
     let mut runs = runs.ok()?.into_iter();
     let first = runs.next()?;
     let Run { engine, mut latencies, output: EngineOutput { network, mut accounts, .. }, .. } = first;
-    let (mut engines, mut network) = (vec![engine], network.network);
+    let (mut engines, mut usage, mut events) = (vec![engine], network.usage(), network.events());
     for Run { engine, latencies: other, output, .. } in runs {
         latencies.merge(&other);
         accounts.adopt(&output.accounts, |job, task| engine.has_task(job, task));
-        network.merge(&output.network.network);
+        usage.iter_mut().zip(output.network.usage()).for_each(|(all, part)| all.merge(&part));
+        events += output.network.events();
         engines.push(engine);
     }
     let is_complete = engines.iter().all(Engine::is_complete);
-    is_complete.then_some(Merged { engines, network, accounts, latencies })
+    is_complete.then_some(Merged { engines, usage, events, accounts, latencies })
 }
 
 /// What one part tells another.

@@ -264,7 +264,7 @@ fn a_deadlocked_network_names_its_channels() {
         settings.topology = "torus:8".parse().unwrap();
         let engine = Engine::builder().job(Job::open(file.path()).unwrap()).engine().unwrap();
         let build: Build = |Setup { router, links, packet, report_sent, .. }| {
-            Ok(Box::new(Packets::with_channels(router, 1, packet, links, report_sent)?))
+            Ok(Box::new(Packets::with_channels(router, 1, packet, links, report_sent, None)?))
         };
         let error = run_on(engine, &settings, build, Observe::default(), &mut |_| {}).unwrap_err();
         let text = error.to_string();

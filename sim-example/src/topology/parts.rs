@@ -8,38 +8,61 @@ use super::wiring::{LinkId, Vertex};
 /// The part of each switch, with the nodes at it.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    count: u16,
-    /// By link: the part of its beginning, and of its end.
-    links: Vec<(u16, u16)>,
+    /// By link: its beginning, and its end.
+    links: Vec<[End; 2]>,
+    /// By part: the links that have an end in it, in ascending order.
+    of_part: Vec<Vec<LinkId>>,
+}
+
+/// The end of a link.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    part: u16,
+    /// The place of the link among those of the part.
+    place: u32,
 }
 
 impl Parts {
     /// Number of parts.
     pub(crate) fn count(&self) -> u16 {
-        self.count
+        self.of_part.len() as u16
+    }
+
+    /// The links that have an end in a part. Those of nodes come first, as in the whole network.
+    #[inline]
+    pub(crate) fn links(&self, part: u16) -> &[LinkId] {
+        &self.of_part[usize::from(part)]
+    }
+
+    /// The place of a link among those of a part, which has an end of it.
+    #[inline]
+    pub(crate) fn place(&self, link: LinkId, part: u16) -> u32 {
+        let [from, to] = self.links[link.index()];
+        if from.part == part { from.place } else { to.place }
     }
 
     /// The part of a node.
     #[inline]
     pub(crate) fn of_node(&self, node: u32) -> u16 {
-        self.links[LinkId::injection(node).index()].0
+        self.of_sender(LinkId::injection(node))
     }
 
     /// The part that sends over a link.
     #[inline]
     pub(crate) fn of_sender(&self, link: LinkId) -> u16 {
-        self.links[link.index()].0
+        self.links[link.index()][0].part
     }
 
     /// The part that receives from a link.
     #[inline]
     pub(crate) fn of_receiver(&self, link: LinkId) -> u16 {
-        self.links[link.index()].1
+        self.links[link.index()][1].part
     }
 
     /// The links from one part to another.
     pub(crate) fn between(&self) -> impl Iterator<Item = LinkId> + '_ {
-        (0..).zip(&self.links).filter(|(_, (from, to))| from != to).map(|(link, _)| LinkId(link))
+        let links = (0..).zip(&self.links).filter(|(_, [from, to])| from.part != to.part);
+        links.map(|(link, _)| LinkId(link))
     }
 }
 
@@ -94,8 +117,18 @@ impl Fabric {
             };
             of_switch[switch as usize].unwrap_or(0)
         };
-        let links =
-            (0..self.links()).map(|link| ends(link).map_or((0, 0), |(from, to)| (part(from), part(to))));
-        Parts { count, links: links.collect() }
+        let mut of_part = vec![Vec::new(); usize::from(count)];
+        let mut end = |link: LinkId, part: u16| {
+            let links = &mut of_part[usize::from(part)];
+            if links.last() != Some(&link) {
+                links.push(link);
+            }
+            End { part, place: links.len() as u32 - 1 }
+        };
+        let links = (0..self.links()).map(|link| {
+            let (from, to) = ends(link).map_or((0, 0), |(from, to)| (part(from), part(to)));
+            [from, to].map(|part| end(LinkId(link), part))
+        });
+        Parts { links: links.collect(), of_part }
     }
 }

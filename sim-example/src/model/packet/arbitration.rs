@@ -19,14 +19,14 @@ impl Packets<'_> {
         if self.settings.speedup.is_some() && open.len() > 1 {
             // An input sends over one link at a time. The order does not depend on that of events or on other
             // switches, and changes with time, for fairness.
-            open.sort_unstable_by_key(|link| combine(self.now.0, link.0.into()));
+            open.sort_unstable_by_key(|link| combine(self.now.0, self.whole(*link).0.into()));
         }
         for &link in &open {
             let state = &mut self.links[link.index()];
             state.requested = false;
             if state.next_arbitration > self.now {
                 self.schedule_arbitration(link.0);
-            } else if link.0 < 2 * self.router.fabric().nodes() && link.0.is_multiple_of(2) {
+            } else if link.0 < 2 * self.nodes && link.0.is_multiple_of(2) {
                 match self.congestion {
                     Some(_) => self.inject_controlled(link)?,
                     None => self.inject(link).map(drop)?,
@@ -122,12 +122,13 @@ impl Packets<'_> {
         let served = u32::from(self.buffers[(first + traffic * self.vcs_of_class) as usize].served);
         let winner = self.buffers[(first + class) as usize].winner;
         let input = request.buffer / self.vcs;
-        let channel = u64::from(request.buffer) + combine(self.now.0, link.0.into()) % u64::from(self.vcs);
+        let channel =
+            u64::from(request.buffer) + combine(self.now.0, self.whole(link).0.into()) % u64::from(self.vcs);
         // Those behind the last one come first, in ascending order, then the others.
         (
             start,
             class.wrapping_sub(served + 1).into(),
-            input.wrapping_sub(winner + 1),
+            input.wrapping_sub(winner.wrapping_add(1)),
             (channel % u64::from(self.vcs)) as u32,
         )
     }

@@ -1,4 +1,7 @@
 //! What one part of a divided network knows of its border, and what crosses it.
+//!
+//! A part keeps state of its own links alone, by their places among them ([`Parts::place`]): there these are the links' numbers. What crosses the
+//! border has the numbers of the whole network.
 
 use hashbrown::HashMap;
 use vef_format::units::{Bytes, Picos};
@@ -6,7 +9,7 @@ use vef_format::units::{Bytes, Picos};
 use crate::topology::{LinkId, Parts, Route};
 
 #[derive(Debug)]
-pub(super) struct Border<'a> {
+pub(crate) struct Border<'a> {
     pub(super) parts: &'a Parts,
     /// This part.
     pub(super) part: u16,
@@ -32,9 +35,10 @@ pub(crate) struct Announced {
 /// What crosses the border.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Crossed {
-    /// A packet that reaches a buffer.
+    /// A packet that reaches the buffer of a virtual channel.
     Packet {
-        buffer: u32,
+        link: LinkId,
+        channel: u32,
         ready: Picos,
         last_byte: Picos,
         route: Route,
@@ -42,8 +46,8 @@ pub(crate) enum Crossed {
         /// Source and number of its message, and when that was submitted.
         message: (u32, u32, Picos),
     },
-    /// Bytes that a buffer has free again.
-    Credit { at: Picos, buffer: u32, bytes: u32 },
+    /// Bytes that such a buffer has free again.
+    Credit { at: Picos, link: LinkId, channel: u32, bytes: u32 },
 }
 
 impl Crossed {
@@ -61,18 +65,31 @@ impl<'a> Border<'a> {
         Self { parts, part, crossed: Vec::new(), announced: Vec::new(), arriving: HashMap::new() }
     }
 
+    /// The number in this part of a link of the whole network.
     #[inline]
-    pub(super) fn sender_is_elsewhere(&self, link: LinkId) -> bool {
-        self.parts.of_sender(link) != self.part
+    pub(super) fn own(&self, link: LinkId) -> LinkId {
+        LinkId(self.parts.place(link, self.part))
+    }
+
+    /// The number in the whole network of a link of this part.
+    #[inline]
+    pub(super) fn whole(&self, own: LinkId) -> LinkId {
+        self.parts.links(self.part)[own.index()]
     }
 
     #[inline]
-    pub(super) fn receiver_is_elsewhere(&self, link: LinkId) -> bool {
-        self.parts.of_receiver(link) != self.part
+    pub(super) fn sender_is_elsewhere(&self, own: LinkId) -> bool {
+        self.parts.of_sender(self.whole(own)) != self.part
     }
 
-    pub(super) fn return_credit(&mut self, link: LinkId, buffer: u32, bytes: u32, at: Picos) {
-        self.crossed.push((self.parts.of_sender(link), Crossed::Credit { at, buffer, bytes }));
+    #[inline]
+    pub(super) fn receiver_is_elsewhere(&self, own: LinkId) -> bool {
+        self.parts.of_receiver(self.whole(own)) != self.part
+    }
+
+    pub(super) fn return_credit(&mut self, own: LinkId, channel: u32, bytes: u32, at: Picos) {
+        let link = self.whole(own);
+        self.crossed.push((self.parts.of_sender(link), Crossed::Credit { at, link, channel, bytes }));
     }
 
     #[inline]

@@ -76,9 +76,10 @@ impl Packets<'_> {
             return self.start_controlled(slot);
         }
         let Message { src, class, .. } = self.messages[slot as usize];
-        let source = src * self.shares.count() + u32::from(class);
+        let node = self.node(src);
+        let source = node * self.shares.count() + u32::from(class);
         self.sources[source as usize].messages.push_back(slot);
-        self.request_arbitration(LinkId::injection(src));
+        self.request_arbitration(LinkId::injection(node));
     }
 
     /// A message enters its flow.

@@ -31,16 +31,32 @@ impl<'a> Packets<'a> {
 
     /// The parts of a new network.
     pub(crate) fn divide(self, parts: &'a Parts, links: &Links) -> Vec<Self> {
-        // The same settings as before.
-        let again = |_| {
-            Self::with_channels(self.router, self.vcs_of_class, self.settings, links, self.report_sent).ok()
+        let Self { router, vcs_of_class, settings, report_sent, .. } = self;
+        let part = |part| {
+            let border = Some(Box::new(Border::new(parts, part)));
+            // The same settings as before.
+            Self::with_channels(router, vcs_of_class, settings, links, report_sent, border).ok()
         };
-        let others: Vec<Self> = (1..parts.count()).filter_map(again).collect();
-        let mut networks: Vec<Self> = std::iter::once(self).chain(others).collect();
-        for (part, network) in (0..).zip(&mut networks) {
-            network.border = Some(Box::new(Border::new(parts, part)));
-        }
-        networks
+        (0..parts.count()).filter_map(part).collect()
+    }
+
+    /// The number here of a link of the whole network.
+    #[inline]
+    pub(super) fn own(&self, link: LinkId) -> LinkId {
+        self.border.as_ref().map_or(link, |border| border.own(link))
+    }
+
+    /// The number in the whole network of a link here.
+    #[inline]
+    pub(super) fn whole(&self, own: LinkId) -> LinkId {
+        self.border.as_ref().map_or(own, |border| border.whole(own))
+    }
+
+    /// The use of all links of the whole network that are here.
+    pub(super) fn usage_by_link(&self) -> Vec<Usage> {
+        let mut usage = vec![Usage::default(); self.router.fabric().links() as usize];
+        (0..).zip(&self.usage).for_each(|(own, used)| usage[self.whole(LinkId(own)).index()] = *used);
+        usage
     }
 
     /// Time of the next event.
@@ -71,8 +87,20 @@ impl<'a> Packets<'a> {
     /// Something of another part, before it takes effect.
     pub(crate) fn enter(&mut self, crossed: Crossed) {
         match crossed {
-            Crossed::Credit { at, buffer, bytes } => self.credit(Credit::new(at, buffer, bytes)),
-            Crossed::Packet { buffer, ready, last_byte, route, bytes, message: (src, number, submitted) } => {
+            Crossed::Credit { at, link, channel, bytes } => {
+                let buffer = self.own(link).0 * self.vcs + channel;
+                self.credit(Credit::new(at, buffer, bytes));
+            }
+            Crossed::Packet {
+                link,
+                channel,
+                ready,
+                last_byte,
+                route,
+                bytes,
+                message: (src, number, submitted),
+            } => {
+                let buffer = self.own(link).0 * self.vcs + channel;
                 let known = self.border.as_ref().and_then(|border| border.arriving.get(&(src, number)));
                 let message = known.copied().unwrap_or_else(|| {
                     let message = Message::arriving((src, number), route.dst, submitted, bytes.into());
@@ -103,15 +131,17 @@ impl<'a> Packets<'a> {
         let Some(border) = &mut self.border else { return };
         let message = &mut self.messages[at as usize];
         let (source, number) = (message.src, message.number);
+        let link = border.whole(LinkId(room / self.vcs));
         let packet = Crossed::Packet {
-            buffer: room,
+            link,
+            channel: room % self.vcs,
             ready,
             last_byte,
             route,
             bytes,
             message: (source, number, message.submitted),
         };
-        border.crossed.push((border.parts.of_receiver(LinkId(room / self.vcs)), packet));
+        border.crossed.push((border.parts.of_receiver(link), packet));
         if !message.in_transit && !border.is_elsewhere(message.dst) {
             // It will come back.
             border.arriving.insert((source, number), at);
@@ -125,10 +155,33 @@ impl<'a> Packets<'a> {
             }
         }
     }
+}
 
-    /// Adds the use of the links of another part.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.usage.iter_mut().zip(&other.usage).for_each(|(mine, other)| Usage::merge(mine, other));
-        self.crossings += other.crossings;
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{links, network, settings};
+    use super::*;
+    use crate::topology::tests::build;
+
+    /// Each of eight threads has an eighth of the links, and those over its border.
+    #[test]
+    fn a_part_has_its_own_links() {
+        let (fabric, nodes) = (build("torus:16x16x16"), 16 * 16 * 16);
+        let (links, parts) = (links("8Gbit/s", 1), fabric.parts(8, 0..nodes));
+        let divided = network(&fabric, &links, settings("", 1000), "minimal").unwrap().divide(&parts, &links);
+        assert_eq!(divided.len(), 8);
+        // Two layers of 256 switches, with 256 links from each neighbouring layer and 256 to it.
+        let own = fabric.links() / 8 + 2 * 256;
+        for network in &divided {
+            assert_eq!(network.links.len() as u32, own);
+            assert_eq!(network.buffers.len() as u32, own * network.vcs);
+            assert_eq!(network.sources.len() as u32, nodes / 8);
+            let numbers = (0..own).map(LinkId);
+            assert!(numbers.clone().all(|link| network.own(network.whole(link)) == link));
+            assert!(numbers.map(|link| network.whole(link)).is_sorted());
+        }
+        let all: Vec<_> =
+            (0..nodes).map(|node| divided[usize::from(parts.of_node(node))].node(node)).collect();
+        assert_eq!(all, (0..8).flat_map(|_| 0..nodes / 8).collect::<Vec<_>>());
     }
 }

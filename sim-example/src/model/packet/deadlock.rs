@@ -21,7 +21,7 @@ impl Packets<'_> {
                 (buffer, self.packets[slot as usize].link * self.vcs + u32::from(vcs.0))
             })
             .collect();
-        let channel = |number: u32| (LinkId(number / self.vcs), (number % self.vcs) as u8);
+        let channel = |number: u32| (self.whole(LinkId(number / self.vcs)), (number % self.vcs) as u8);
         let next = |at: &u32| awaited.get(at).copied();
         let mut starts: Vec<u32> = awaited.keys().copied().collect();
         starts.sort_unstable();

@@ -89,7 +89,8 @@ impl Network for Packets<'_> {
         if bytes.0.div_ceil(self.settings.size.0) > MOST_PACKETS {
             return Err(OutOfTime { bytes });
         }
-        let source = &mut self.sources[(src * self.shares.count()) as usize];
+        let source = self.node(src) * self.shares.count();
+        let source = &mut self.sources[source as usize];
         source.count += 1;
         let key = match self.router.by_packet() {
             // Each packet combines this with its own number.
@@ -154,7 +155,7 @@ impl Network for Packets<'_> {
     }
 
     fn usage(&self) -> Vec<Usage> {
-        self.usage.clone()
+        self.usage_by_link()
     }
 
     fn events(&self) -> u64 {

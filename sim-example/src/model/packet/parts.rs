@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
+use super::border::Border;
 use crate::model::links::LinkSpeed;
 use crate::routing::Load;
 use crate::topology::{LinkClass, LinkId, Outages, Route};
@@ -136,7 +137,7 @@ pub(super) struct Buffer {
     /// The class of virtual channels that the link in front served last, of the class of traffic whose channels begin with this one: by
     /// its first channel.
     pub(super) served: u8,
-    /// The input that the link in front served last for the class of channels that begins with this one.
+    /// The input that the link in front served last for the class of channels that begins with this one; [`NONE`] before the first.
     pub(super) winner: u32,
     /// Its link.
     pub(super) link: LinkId,
@@ -275,14 +276,23 @@ pub(super) const MOST_BYTES: u64 = 1 << 28;
 /// The loads of links at a moment.
 pub(super) struct Loads<'a> {
     pub(super) now: Picos,
+    pub(super) border: Option<&'a Border<'a>>,
     pub(super) state: RefCell<(&'a mut [Link], &'a mut Credits, &'a mut [Buffer])>,
+}
+
+impl Loads<'_> {
+    /// The number here of a link of the whole network.
+    #[inline]
+    pub(super) fn own(&self, link: LinkId) -> LinkId {
+        self.border.map_or(link, |border| border.own(link))
+    }
 }
 
 impl Load for Loads<'_> {
     #[inline]
     fn load(&self, link: LinkId) -> u64 {
         let (links, credits, buffers) = &mut *self.state.borrow_mut();
-        let link = &mut links[link.index()];
+        let link = &mut links[self.own(link).index()];
         link.settle(self.now, credits, buffers);
         link.load.into()
     }

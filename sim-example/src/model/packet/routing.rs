@@ -37,6 +37,7 @@ impl Packets<'_> {
         let packet = &mut self.packets[slot as usize];
         let loads = Loads {
             now: self.now,
+            border: self.border.as_deref(),
             state: RefCell::new((&mut self.links, &mut self.credits, &mut self.buffers)),
         };
         let hop = match &self.outages {
@@ -46,31 +47,32 @@ impl Packets<'_> {
                 None => return self.hold(slot),
             },
         };
-        packet.link = hop.link.0;
+        let link = loads.own(hop.link);
+        packet.link = link.0;
         packet.last = hop.last;
-        if !self.admit(hop.link, slot) {
+        if !self.admit(link, slot) {
             return;
         }
         let first = self.channels_of(self.class_of(self.packets[slot as usize].buffer)).0;
         let packet = &mut self.packets[slot as usize];
-        let link = &mut self.links[hop.link.index()];
+        let state = &mut self.links[link.index()];
         let wire = packet.bytes + self.settings.header.0 as u32;
         // To a node, packets of a class of traffic are one class.
         packet.vcs = (first, first);
         if !hop.last {
-            let channels = &self.channels[usize::from(link.global)];
+            let channels = &self.channels[usize::from(state.global)];
             let (from, end) = channels[usize::from(hop.class).min(channels.len() - 1)];
             packet.vcs = (first + from, first + end);
-            link.load += wire;
+            state.load += wire;
         }
         let request = Request { slot, buffer: packet.buffer, wire, vcs: packet.vcs, last: hop.last };
         match self.settings.buffers {
-            Buffers::Output => link.waiting.push_back(request),
+            Buffers::Output => state.waiting.push_back(request),
             Buffers::Input => {
-                let place = link.waiting.partition_point(|other| other.buffer < request.buffer);
-                link.waiting.insert(place, request);
+                let place = state.waiting.partition_point(|other| other.buffer < request.buffer);
+                state.waiting.insert(place, request);
             }
         }
-        self.request_arbitration(hop.link);
+        self.request_arbitration(link);
     }
 }

@@ -83,7 +83,7 @@ impl Packets<'_> {
         let credit = left.checked_add(back).ok_or(out_of_time)?;
         match &mut self.border {
             Some(border) if border.sender_is_elsewhere(input) => {
-                border.return_credit(input, number, wire, credit)
+                border.return_credit(input, number % self.vcs, wire, credit)
             }
             _ => self.credit(Credit::new(credit, number, wire)),
         }

@@ -39,6 +39,8 @@ pub(crate) struct Packets<'a> {
     pub(super) usage: Vec<Usage>,
     /// By link and virtual channel.
     pub(super) buffers: Vec<Buffer>,
+    /// Nodes of the network, or of this part of it.
+    pub(super) nodes: u32,
     /// By node and class of traffic.
     pub(super) sources: Vec<Source>,
     pub(super) messages: Slab<Message>,
@@ -73,16 +75,18 @@ impl<'a> Packets<'a> {
         }
         let vcs = router.assign_channels(settings.vcs, settings.channel_classes)?;
         let vcs = if settings.vcs.is_none() { vcs.max(2) } else { vcs };
-        Self::with_channels(router, vcs, settings, links, report_sent)
+        Self::with_channels(router, vcs, settings, links, report_sent, None)
     }
 
-    /// As [`Self::new`], with `vcs` virtual channels per link and class of traffic, which are not checked.
+    /// As [`Self::new`], with `vcs` virtual channels per link and class of traffic, which are not checked; with a `border`, the part of the
+    /// network behind it.
     pub(crate) fn with_channels(
         router: Router<'a>,
         vcs: u32,
         settings: PacketSettings,
         links: &Links,
         report_sent: bool,
+        border: Option<Box<Border<'a>>>,
     ) -> Result<Self, ModelError> {
         let topology = router.fabric();
         let (vcs_of_class, classes) = (vcs, settings.classes.count());
@@ -135,28 +139,33 @@ impl<'a> Packets<'a> {
                 of,
             ))
         });
-        let link = |link: u32| Link {
+        let whole: Vec<LinkId> = match &border {
+            None => (0..topology.links()).map(LinkId).collect(),
+            Some(border) => border.parts.links(border.part).to_vec(),
+        };
+        let nodes = whole.partition_point(|link| link.0 < 2 * topology.nodes()) as u32 / 2;
+        let link = |(own, whole): (u32, &LinkId)| Link {
             free: Picos::ZERO,
             next_arbitration: Picos::ZERO,
             load: 0,
-            class: topology.class(LinkId(link)),
-            global: topology.kind(LinkId(link)) == LinkClass::GLOBAL,
+            class: topology.class(*whole),
+            global: topology.kind(*whole) == LinkClass::GLOBAL,
             scheduled: false,
             requested: false,
             blocked: Picos::MAX,
             waiting: VecDeque::new(),
-            sending: link * vcs,
+            sending: own * vcs,
             first_credit: NONE,
             last_credit: NONE,
             wake: Picos::MAX,
         };
-        let all_links: Vec<Link> = (0..topology.links()).map(link).collect();
+        let all_links: Vec<Link> = (0..).zip(&whole).map(link).collect();
         let buffer = |(number, link): (u32, &Link)| Buffer {
             link: LinkId(number),
             first: NONE,
             last: NONE,
             credit: rooms[usize::from(link.class.0)],
-            winner: 0,
+            winner: NONE,
             served: 0,
             busy: Picos::ZERO,
         };
@@ -169,7 +178,7 @@ impl<'a> Packets<'a> {
             settings,
             vcs,
             vcs_of_class,
-            shares: Shares::new(settings.classes, topology.links()),
+            shares: Shares::new(settings.classes, whole.len() as u32),
             channels,
             speeds,
             switch_delay: links.switch_delay,
@@ -178,7 +187,8 @@ impl<'a> Packets<'a> {
             usage: vec![Usage::default(); all_links.len()],
             links: all_links,
             buffers,
-            sources: (0..topology.nodes() * classes).map(|_| Source::default()).collect(),
+            nodes,
+            sources: (0..nodes * classes).map(|_| Source::default()).collect(),
             messages: Slab::new(),
             packets: Slab::new(),
             credits: Slab::new(),
@@ -192,9 +202,15 @@ impl<'a> Packets<'a> {
             congestion,
             outages: topology.outages().map(|outages| Box::new(Held::new(outages))),
             paces,
-            border: None,
+            border,
             router,
         })
+    }
+
+    /// The number here of a node of the whole network.
+    #[inline]
+    pub(super) fn node(&self, node: u32) -> u32 {
+        self.own(LinkId::injection(node)).0 / 2
     }
 
     /// The class of traffic of the packets in a buffer.

@@ -11,11 +11,11 @@ use crate::topology::{Fabric, LinkId};
 
 const MICRO: u64 = 1_000_000;
 
-fn links(bandwidth: &str, latency: u64) -> Links {
+pub(super) fn links(bandwidth: &str, latency: u64) -> Links {
     Links { bandwidth: bandwidth.parse().unwrap(), latency: Picos(latency), ..Links::default() }
 }
 
-fn settings(congestion: &str, packet: u64) -> PacketSettings {
+pub(super) fn settings(congestion: &str, packet: u64) -> PacketSettings {
     PacketSettings {
         size: Bytes(packet),
         buffers: Buffers::Output,
@@ -25,7 +25,7 @@ fn settings(congestion: &str, packet: u64) -> PacketSettings {
     }
 }
 
-fn network<'a>(
+pub(super) fn network<'a>(
     fabric: &'a Fabric,
     links: &'a Links,
     packet: PacketSettings,
