@@ -80,4 +80,10 @@ pub enum Error {
         /// Segment, bytes.
         segment: u64,
     },
+    /// More channels than [`crate::MAX_CHANNELS`].
+    #[error("{channels} channels: libraries have at most {max}", max = crate::MAX_CHANNELS)]
+    TooManyChannels {
+        /// The number asked for.
+        channels: u32,
+    },
 }

@@ -75,3 +75,6 @@ pub use vef_format::operation::Operation;
 
 /// Ranks of the largest communicator that can be scheduled.
 pub const MAX_RANKS: u32 = 1 << 20;
+
+/// Channels of [`Algorithm::RingChannels`], at most: `MAXCHANNELS` of AMD's RCCL. NVIDIA's NCCL has 64, and had 32.
+pub const MAX_CHANNELS: u32 = 128;

@@ -56,6 +56,7 @@ impl Cursor {
         if description.even_ranks && ranks % 2 == 1 && ranks > 1 {
             return Err(Error::OddRanks { algorithm: algorithm.name(), ranks });
         }
+        choice.check()?;
         let Parts { split, total, piece, wide } = member.parts(algorithm, sizes)?;
         if algorithm == Algorithm::Nothing && total > 0 && ranks > 1 {
             return Err(Error::NeedsCounts { operation, algorithm: algorithm.name(), needs: "zero bytes" });

@@ -2,7 +2,7 @@
 
 use collectives::{
     Algorithm, Buffer, Choice, Counts, Cursor, Data, Error, Layout, MAX_RANKS, Member, Operation,
-    Operation::*, Order, Sizes,
+    Operation::*, Order, Sizes, Tree, steps,
 };
 
 /// The error for a member of a communicator with root 1, if there is one.
@@ -120,4 +120,55 @@ fn buffers_have_the_sizes_that_mpi_says() {
 fn data_has_no_pieces_in_an_empty_buffer() {
     let data = Data { buffer: Buffer::Output, offset: 0, len: 5, layout: Layout::Cyclic };
     assert_eq!(data.pieces(0).next(), None);
+}
+
+/// Numbers that no library uses, as a table may have them: `fanout` and `segment` of every algorithm.
+#[test]
+fn schedules_with_any_fanout_and_segment_are_short_or_refused() {
+    let extremes = [0, 1, 2, 129, u32::MAX];
+    for &operation in Operation::ALL {
+        let of_each = |algorithm| {
+            let trees = Tree::ALL.iter().map(move |&tree| Choice { tree, ..Choice::plain(algorithm) });
+            let fanouts = trees.flat_map(|choice| extremes.map(|fanout| Choice { fanout, ..choice }));
+            fanouts.flat_map(|choice| {
+                [0, 1, u32::MAX.into(), u64::MAX].map(|segment| Choice { segment, ..choice })
+            })
+        };
+        for choice in Algorithm::of(operation).flat_map(of_each) {
+            for (ranks, bytes) in [1, 2, 7, 8].into_iter().flat_map(|ranks| [(ranks, 0), (ranks, 40)]) {
+                for rank in 0..ranks {
+                    let member = Member { operation, ranks, rank, root: 0, unit: 1 };
+                    let case = format!("{operation} {choice:?} {member:?} {bytes}");
+                    match steps(member, choice, Sizes::Bytes(bytes)) {
+                        // Two buffers of 8 ranks in segments of a byte, each with a send, a receipt and a wait, take less.
+                        Ok(steps) => assert!(steps.take(10_000).count() < 10_000, "{case}"),
+                        Err(Error::TooManyChannels { channels }) => {
+                            assert_eq!(choice.algorithm, Algorithm::RingChannels, "{case}");
+                            assert_eq!(channels, choice.fanout, "{case}");
+                            assert!(channels > 128, "{case}");
+                        }
+                        Err(Error::OddRanks { .. } | Error::NeedsCounts { .. }) => {}
+                        Err(error) => panic!("{case}: {error}"),
+                    }
+                }
+            }
+        }
+    }
+    let member = Member { operation: Allreduce, ranks: 7, rank: 0, root: 0, unit: 1 };
+    let channels = |fanout| {
+        let choice = Choice { fanout, ..Choice::plain(Algorithm::RingChannels) };
+        Cursor::new(member, choice, Sizes::Bytes(1000)).err()
+    };
+    assert_eq!(channels(128), None);
+    assert_eq!(channels(129), Some(Error::TooManyChannels { channels: 129 }));
+}
+
+/// The number of segments is added to the height of the trees.
+#[test]
+fn double_trees_of_as_many_segments_as_there_can_be_do_not_end_early() {
+    let member = Member { operation: Allreduce, ranks: 8, rank: 3, root: 0, unit: 1 };
+    let choice = Choice::plain(Algorithm::DoubleTree).segmented(1);
+    let vector = Sizes::Bytes(2 * u64::from(u32::MAX));
+    let steps = steps(member, choice, vector).expect("no more segments than 2^32 - 1");
+    assert_eq!(steps.take(1000).count(), 1000);
 }

@@ -3,6 +3,7 @@
 use crate::common::{calls, capture, import, import_records, sample, shared};
 use interchange::Options;
 use std::path::{Path, PathBuf};
+use vef_format::ids::CollectiveId;
 use vef_format::record::{Dependency, Message, Record};
 
 /// Writes the files of a trace.
@@ -246,6 +247,27 @@ fn collectives_of_simgrid_that_do_not_block() {
     assert_eq!(summary.skipped["reducescatter"].count, 2);
 }
 
+fn of_task(records: &[Record], rank: u32) -> impl Iterator<Item = &Record> {
+    records.iter().filter(move |record| record.task().is_some_and(|task| task.0 == rank))
+}
+
+/// The collectives that a rank calls, in their order.
+fn entered(records: &[Record], rank: u32) -> Vec<CollectiveId> {
+    let id = |record: &Record| if let Record::Collective(part) = record { Some(part.id) } else { None };
+    of_task(records, rank).filter_map(id).collect()
+}
+
+/// The collectives that a rank waits for, in the order of its records.
+fn waited(records: &[Record], rank: u32) -> Vec<CollectiveId> {
+    let awaited = |record: &Record| match record.after() {
+        Dependency::Collective(id) => Some(id),
+        _ => None,
+    };
+    let mut waited: Vec<_> = of_task(records, rank).filter_map(awaited).collect();
+    waited.dedup();
+    waited
+}
+
 /// The tag of a wait tells the kind of the collective, whose oldest request it completes; before version 3.24 the tags were higher by one.
 #[test]
 fn waits_of_simgrid_for_the_younger_of_two_collectives() {
@@ -260,18 +282,35 @@ fn waits_of_simgrid_for_the_younger_of_two_collectives() {
         let path = written(work.path(), &[("trace.txt", &(of(0) + &of(1)))]);
         let (_, mixed, records) = import_records(&path, &Options { strict: true, ..at(1.0) });
         assert_eq!((mixed.collectives, mixed.local_collectives), (3, 6));
-        let of_0 = || records.iter().filter(|record| record.task().is_some_and(|task| task.0 == 0));
-        let entered: Vec<_> = of_0()
-            .filter_map(|record| if let Record::Collective(part) = record { Some(part.id) } else { None })
-            .collect();
-        let mut waited: Vec<_> = of_0()
-            .filter_map(|record| match record.after() {
-                Dependency::Collective(id) => Some(id),
-                _ => None,
-            })
-            .collect();
-        waited.dedup();
-        assert_eq!(waited, [1, 0, 2].map(|number| entered[number]), "{first}");
+        let entered = entered(&records, 0);
+        assert_eq!(waited(&records, 0), [1, 0, 2].map(|number| entered[number]), "{first}");
+    }
+}
+
+/// Before version 3.24 the tag of `ireducescatter` was what that of `iscan` is since then; the other tags tell the version.
+#[test]
+fn waits_of_simgrid_for_a_scan_and_a_reduce_scatter() {
+    let [first, second] = ["iscan 64 0 1", "ireducescatter 32 32 0 1"];
+    for (tags, order) in [
+        (["-888", "-889"], [0, 1]),
+        (["-888", "-889"], [1, 0]),
+        (["-889", "-890"], [0, 1]),
+        (["-889", "-890"], [1, 0]),
+    ] {
+        let waits = order.map(|kind| tags[kind]);
+        let of = |rank: u32| {
+            let [one, other] = waits;
+            format!(
+                "{rank} init\n{rank} {first}\n{rank} {second}\n{rank} wait -333 -333 {one}\n\
+                {rank} sleep 1e-3\n{rank} wait -333 -333 {other}\n{rank} finalize\n"
+            )
+        };
+        let work = tempfile::tempdir().unwrap();
+        let path = written(work.path(), &[("trace.txt", &(of(0) + &of(1)))]);
+        let (summary, _, records) = import_records(&path, &at(1.0));
+        let told: Vec<String> = summary.told().filter(|told| told.contains("requests")).collect();
+        assert_eq!(told, [""; 0], "{waits:?}");
+        assert_eq!(waited(&records, 0), order.map(|kind| entered(&records, 0)[kind]), "{waits:?}");
     }
 }
 

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vef_format::capture::layout::{
     CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ClockPair, HEADER_SIZE, HOLE_MARK, RankInfo,
-    State, call_field, field, header, pair_bytes,
+    State, call_field, field, header, pair_bytes, stopped_fact,
 };
 
 /// Grows the file and reserves its blocks.
@@ -76,6 +76,8 @@ pub(crate) struct Output {
     length: AtomicU64,
     /// The first [`HEADER_SIZE`] bytes.
     head: MmapRaw,
+    /// Where the facts in the header end.
+    facts_end: usize,
     calls_at: usize,
     /// Chunk units claimed.
     units: AtomicU32,
@@ -143,11 +145,13 @@ impl Output {
         let head = MmapOptions::new().len(HEADER_SIZE).map_raw(&file)?;
         mapped::register(head.as_mut_ptr(), HEADER_SIZE);
         let first = header(info, start);
+        let facts: [u8; 4] = std::array::from_fn(|at| first[field::FACTS_LEN + at]);
         let created = Self {
             file,
             identity: identity(&there),
             length: AtomicU64::new(HEADER_SIZE as u64),
             head,
+            facts_end: field::FACTS + u32::from_le_bytes(facts) as usize,
             calls_at: first.len(),
             units: AtomicU32::new(0),
             end: AtomicU64::new(0),
@@ -309,6 +313,17 @@ impl Output {
         self.length.store(claimed, Ordering::Relaxed);
         self.close(State::Running, HEADER_SIZE, 0);
         Ok(())
+    }
+
+    /// Adds why recording stops to the facts of the header, which has room for that whatever the file's size and the disk are. Called once at
+    /// most, before [`Output::stop`].
+    pub(crate) fn put_reason(&self, reason: &str) {
+        let fact = stopped_fact(reason);
+        self.store(self.facts_end, fact.as_bytes());
+        // The length is stored last, because it makes the fact valid.
+        std::sync::atomic::compiler_fence(Ordering::Release);
+        let length = self.facts_end + fact.len() - field::FACTS;
+        self.store(field::FACTS_LEN, &(length as u32).to_le_bytes());
     }
 
     /// Closes the file while the program continues. `alone`: the caller's window, if no other thread can write to the file; its unused

@@ -298,7 +298,9 @@ impl Tracer {
         if self.set_state(State::Over) == State::Over {
             return false;
         }
-        lane.writer.put_stopped(reason);
+        if !lane.writer.put_stopped(reason) {
+            self.output.put_reason(reason);
+        }
         self.output.set_pair(2, clock::pair());
         // Other threads may still be writing records, which are read to the last one.
         self.output.stop(lane.writer.seal().filter(|_| !self.multiple));

@@ -375,23 +375,23 @@ impl Writer {
         (self.at, self.last) = mark;
     }
 
-    /// Writes the final record when recording stops, into the reserve if necessary.
-    pub(crate) fn put_stopped(&mut self, reason: &str) {
+    /// Writes the final record when recording stops, into the reserve if necessary. Returns false if there is no window, whose room may be
+    /// what lacked.
+    pub(crate) fn put_stopped(&mut self, reason: &str) -> bool {
         self.polls = None;
         let end = (0..=reason.len().min(RESERVE / 2)).rev().find(|&end| reason.is_char_boundary(end));
         let reason = &reason[..end.unwrap_or(0)];
         let next = self.next.request();
         let times = Times { gap: clock::now().saturating_sub(self.last), duration: 0 };
-        if let Some((window, _)) = &mut self.window {
-            let bytes = &mut window[..];
-            let at = self.at as usize - bytes.as_ptr() as usize;
-            let stopped = Action::Stopped { reason };
-            if let Some(at) =
-                encode::record(bytes, at, times, next, CallSlot::NONE, Content::Action(&stopped))
-            {
-                self.at = bytes.as_mut_ptr().wrapping_add(at);
-            }
+        let Some((window, _)) = &mut self.window else { return false };
+        let bytes = &mut window[..];
+        let at = self.at as usize - bytes.as_ptr() as usize;
+        let stopped = Content::Action(&Action::Stopped { reason });
+        let end = encode::record(bytes, at, times, next, CallSlot::NONE, stopped);
+        if let Some(end) = end {
+            self.at = bytes.as_mut_ptr().wrapping_add(end);
         }
+        end.is_some()
     }
 }
 
@@ -399,6 +399,8 @@ impl Writer {
 mod tests {
     use super::*;
     use vef_format::capture::layout::{ClockPair, HEADER_SIZE, RankInfo};
+    use vef_format::capture::{Capture, CaptureError, Digest};
+    use vef_format::ids::Rank;
 
     #[test]
     fn nothing_is_written_behind_a_record_that_is_lost() {
@@ -415,5 +417,39 @@ mod tests {
         assert!((60..66).contains(&written), "{written}");
         // A shorter one would have room.
         assert!(!phase("y"));
+    }
+
+    #[test]
+    fn a_thread_without_a_window_says_why_recording_stops() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let most = (HEADER_SIZE + CHUNK_SIZE + CHUNK_SIZE / 3) as u64;
+        let start = ClockPair { tick: 1, nanos: 1 };
+        let info = RankInfo { tasks: 1, ..RankInfo::default() };
+        let path = directory.path().join("0.vefc");
+        let output: &'static Output =
+            Box::leak(Box::new(Output::create(&path, &info, start, most, false).expect("a new file")));
+        let [mut first, mut second] = [0, 1].map(|thread| Writer::new(output, thread, 1));
+        assert!(first.put((2, 3), Content::Action(&Action::Init), CallSlot::NONE));
+        assert!(!second.put((4, 5), Content::Action(&Action::Polls { count: 1 }), CallSlot::NONE));
+        let reason = second.failed.take().expect("a reason");
+        assert!(!second.put_stopped(&reason));
+        output.put_reason(&reason);
+        output.set_pair(2, ClockPair { tick: 9, nanos: 9 });
+        output.stop(None);
+        // The first thread was in a call.
+        assert!(first.put((6, 7), Content::Action(&Action::Polls { count: 1 }), CallSlot::NONE));
+        let capture = Capture::open(directory.path()).expect("a capture");
+        let mut events = Vec::new();
+        let read = capture.events(Rank(0)).expect("a rank").each(|event| {
+            let reason = if let Action::Stopped { reason } = event.action { reason } else { "" };
+            events.push((event.start, reason.to_owned()));
+            Ok::<_, CaptureError>(())
+        });
+        read.expect("whole");
+        assert!(events.is_sorted(), "{events:?}");
+        let reasons: Vec<&str> = events.iter().map(|(_, reason)| &**reason).collect();
+        assert_eq!(reasons, ["", "", &reason]);
+        let digest = Digest::of(&capture, |_| {}).expect("whole");
+        assert_eq!((digest.stopped, digest.stop_reasons), (vec![Rank(0)], [(reason, 1)].into()));
     }
 }

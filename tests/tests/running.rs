@@ -213,6 +213,22 @@ fn a_size_at_most() {
     }
 }
 
+/// Whose first call finds no room in the file for a window of its own.
+#[test]
+fn a_size_at_most_that_another_thread_reaches() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "stopped", &["tests/c/stopped_by_thread.c", "-lpthread"]);
+        let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--max-size", "150K"];
+        let (ended, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
+        assert!(ended.stdout().contains("fine"), "{}", ended.stdout());
+        let said = ended.stderr();
+        assert!(said.contains("recording stopped on 2 ranks (the size limit is reached × 2)"), "{said}");
+        run(vef().args(["mix", "--lenient", "-i"]).arg(&capture).arg("-o").arg(work.path().join("out.vef")))
+            .success();
+    }
+}
+
 /// AddressSanitizer ends a program in which another library was loaded before its own.
 #[test]
 fn a_program_with_a_sanitizer() {

@@ -18,7 +18,7 @@ mod tree;
 
 use crate::names::named;
 use crate::program::{Description, Needs, Program};
-use crate::{Operation, Order, Tree};
+use crate::{Error, MAX_CHANNELS, Operation, Order, Tree};
 use serde::{Deserialize, Serialize};
 
 macro_rules! algorithms {
@@ -131,9 +131,9 @@ pub struct Choice {
     pub algorithm: Algorithm,
     /// Segment of the segmented algorithms, bytes; 0: do not segment.
     pub segment: u64,
-    /// [`Algorithm::Chain`]: chains hanging from the root. [`Algorithm::Knomial`]: k. [`Algorithm::RingChannels`]: channels. [`Algorithm::Linear`] all-to-all: exchanges posted
-    /// at once, 0 for all. 0 elsewhere means the
-    /// least there can be.
+    /// [`Algorithm::Chain`]: chains hanging from the root. [`Algorithm::Knomial`]: k. [`Algorithm::RingChannels`]: channels, at most
+    /// [`MAX_CHANNELS`]. [`Algorithm::Linear`] all-to-all: exchanges posted at once, 0 for all. 0 elsewhere means the least there can be; more than
+    /// the communicator's ranks need is as much as they need.
     pub fanout: u32,
     /// The order of blocks of the sorted algorithms ([`Algorithm::sorts`]).
     pub order: Order,
@@ -150,6 +150,16 @@ impl Choice {
     /// The same in segments of that many bytes.
     pub const fn segmented(self, segment: u64) -> Choice {
         Choice { segment, ..self }
+    }
+
+    /// Refuses parameters with which a schedule would hardly end. All others have few steps beyond those that send or receive.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.algorithm {
+            Algorithm::RingChannels if self.fanout > MAX_CHANNELS => {
+                Err(Error::TooManyChannels { channels: self.fanout })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether values are reduced in rank order, so that the operation need not be commutative. It needs to be associative always.

@@ -14,7 +14,8 @@ pub struct TableError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// The problem: no TOML, not a table of rules, an algorithm that the operation does not have, a rule that never holds.
+    /// The problem: no TOML, not a table of rules, an algorithm that the operation does not have, more channels
+    /// than there can be, a rule that never holds.
     pub message: String,
 }
 
@@ -48,6 +49,9 @@ fn fault(operation: Operation, rule: &Rule) -> Option<String> {
         let meant = did_you_mean(&algorithm.to_string(), names.iter().copied());
         let (operation, names) = (operation.key(), names.join(", "));
         return Some(format!("{operation} has no algorithm '{algorithm}'; {meant}it has {names}"));
+    }
+    if let Err(error) = rule.choice().check() {
+        return Some(format!("{algorithm} with {error}"));
     }
     let bounds = [
         ("ranks", rule.min_ranks.into(), rule.max_ranks.into()),
@@ -93,6 +97,10 @@ mod tests {
                 "scan = [{ algorithm = \"linear\" }]\nbarrier = [{ min_ranks = 9, max_ranks = 8, algorithm = \"linear\" }]"
             ),
             "line 2, column 12: a rule that never holds: min_ranks is above max_ranks"
+        );
+        assert_eq!(
+            error("allgather = [\n  { algorithm = \"ring-channels\", fanout = 4294967295 },\n]"),
+            "line 2, column 3: ring-channels with 4294967295 channels: libraries have at most 128"
         );
         assert!(error("bcast = [\n\n  { algorithm = \"magic\" }]").starts_with("line 3, column "));
         assert!(error("bcast = [{ algorithm = \"linear\", colour = 3 }]").starts_with("line 1, column "));

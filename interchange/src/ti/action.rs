@@ -26,6 +26,8 @@ pub(super) struct Context {
     pub(super) default: u64,
     /// Whether the lines are those of versions before 3.20.
     pub(super) old: bool,
+    /// Whether the tags of collectives are those of versions before 3.24, which are higher by one.
+    pub(super) old_tags: bool,
 }
 
 /// A peer and a tag; `None`: any.
@@ -188,10 +190,25 @@ pub(super) fn rank(line: &str) -> Option<(u32, &str)> {
 }
 
 /// The tags of requests for which a `wait` with this tag may be, if it is one of collectives, which no program has: its own, and that which
-/// versions before 3.24 wrote higher by one.
-pub(super) fn tags_of_collectives(tag: i64) -> Option<[i64; 2]> {
+/// versions before 3.24 wrote higher by one. The likelier one is the first.
+pub(super) fn tags_of_collectives(tag: i64, context: &Context) -> Option<[i64; 2]> {
     let alltoallw_as_written = |tag| if tag == ALLTOALLW { ALLTOALLV } else { tag };
-    (tag < 0 && !ANY_TAG.contains(&tag)).then(|| [tag, tag - 1].map(alltoallw_as_written))
+    let (newer, older) = (tag, tag.saturating_sub(1));
+    let tags = if context.old_tags { [older, newer] } else { [newer, older] };
+    (tag < 0 && !ANY_TAG.contains(&tag)).then(|| tags.map(alltoallw_as_written))
+}
+
+/// Whether a `wait` has a tag that only versions before 3.24 write, or only later ones; `None`: neither. A reduce-scatter of the former and a
+/// scan of the latter have the same.
+pub(super) fn has_old_tag(action: &str) -> Option<bool> {
+    let mut words = action.split_ascii_whitespace();
+    let tag: i64 = words.next().filter(|&name| name == "wait").and_then(|_| words.nth(2))?.parse().ok()?;
+    let is_kind = |tag| tag == ALLTOALLW || COLLECTIVES.iter().any(|&(_, kind)| kind == tag);
+    match (is_kind(tag), is_kind(tag.saturating_sub(1))) {
+        (true, false) => Some(false),
+        (false, true) => Some(true),
+        _ => None,
+    }
 }
 
 /// The peer of a send or receive, the higher one if there are two.
@@ -429,7 +446,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Action {
-        parse(line, 1, &Context { ranks: 3, default: 1, old: false }).unwrap().1
+        parse(line, 1, &Context { ranks: 3, default: 1, old: false, old_tags: false }).unwrap().1
     }
 
     #[test]
@@ -452,8 +469,20 @@ mod tests {
     }
 
     #[test]
+    fn tags_tell_the_version() {
+        let of = |tag: i64| has_old_tag(&format!("wait 0 0 {tag}"));
+        assert_eq!([-888, -4445, -1020].map(of), [Some(true); 3]);
+        assert_eq!([-890, -4446, -1021].map(of), [Some(false); 3]);
+        assert_eq!([-889, -7, 5, i64::MIN].map(of), [None; 4]);
+        assert_eq!(has_old_tag("isend 0 0 -888"), None);
+        let context = Context { ranks: 3, default: 1, old: false, old_tags: true };
+        assert_eq!(tags_of_collectives(-889, &context), Some([-890, -889]));
+        assert_eq!(tags_of_collectives(i64::MIN, &context), Some([i64::MIN; 2]));
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
-        let context = Context { ranks: 3, default: 1, old: false };
+        let context = Context { ranks: 3, default: 1, old: false, old_tags: false };
         for line in ["send 1", "bcast", "wait", "send x 1 1", "bcast 1 0 44", "compute -1"] {
             assert!(matches!(parse(line, 1, &context), Err(Problem::Expected { .. })), "{line}");
         }

@@ -113,6 +113,8 @@ struct Found {
     doubles: HashMap<u32, bool>,
     /// The highest rank that sends and receives name as their peer, and where it is named first.
     peer: Option<(u32, Place)>,
+    /// Whether there are waits with tags that only versions of SimGrid from 3.24 on write, and with tags that only those before do.
+    tags: [bool; 2],
     /// Files without lines, by index.
     empty: Vec<usize>,
     unterminated: u64,
@@ -153,6 +155,9 @@ fn survey(paths: &[PathBuf], partial: bool, mut progress: impl FnMut(u64)) -> Re
                 && found.peer.as_ref().is_none_or(|(highest, _)| peer > *highest)
             {
                 found.peer = Some((peer, lines.place()));
+            }
+            if let Some(old) = action::has_old_tag(rest) {
+                found.tags[usize::from(old)] = true;
             }
             let doubles = rest.strip_prefix("init").map(|rest| !rest.trim().is_empty());
             is_empty = false;
@@ -259,7 +264,8 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             let info = RankInfo { rank: Rank(rank), tasks, ..RankInfo::default() };
             let recorder = Recorder::create(directory, &info).map_err(of_file)?.started(0);
             let default = if found.doubles.get(&rank) == Some(&true) { DOUBLE } else { BYTE };
-            let context = Context { ranks: tasks, default, old: options.old_ti };
+            let old_tags = found.tags == [false, true];
+            let context = Context { ranks: tasks, default, old: options.old_ti, old_tags };
             processes.insert(rank, Process::new(recorder, context, options.flops_per_second));
             concerned.extend(&found.ranks[&rank].files);
         }
@@ -513,7 +519,7 @@ impl Process {
     /// The request that a `wait` names, and the message that it tells.
     fn take(&mut self, triple: Triple) -> Option<(u64, Option<Status>)> {
         let [source, to, tag] = triple;
-        let names = match action::tags_of_collectives(tag) {
+        let names = match action::tags_of_collectives(tag, &self.context) {
             Some(tags) => tags.map(|tag| [ANY, ANY, tag]).to_vec(),
             // A receive with a wildcard, once complete, is named by what it received.
             None => vec![triple, [ANY, to, tag], [source, to, ANY], [ANY, to, ANY]],

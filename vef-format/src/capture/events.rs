@@ -165,11 +165,14 @@ impl FileEvents {
         match self.file.header.state {
             State::Finished | State::Stopped => (begin, closed),
             // No time of closing was written: the end of the last record that was read.
-            State::Running => {
-                let read = self.threads.iter().map(|thread| self.file.clock.nanos(thread.next.base)).max();
-                (begin, closed.max(Nanos(read.unwrap_or(0))))
-            }
+            State::Running => (begin, closed.max(self.last())),
         }
+    }
+
+    /// The end of the last record that was read; 0 without any.
+    fn last(&self) -> Nanos {
+        let read = self.threads.iter().map(|thread| self.file.clock.nanos(thread.next.base)).max();
+        Nanos(read.unwrap_or(0))
     }
 
     /// Whether several threads wrote records.
@@ -224,7 +227,12 @@ impl FileEvents {
             ended.map_err(|fault| self.located(index, &fault))?;
             self.enqueue(index)?;
         }
-        Ok(())
+        // The file says which thread recorded what, but not which one stopped the recording without an event.
+        let stopped = self.file.header.stop_reason.as_deref().map(|reason| {
+            let end = self.file.span().1.max(self.last());
+            Event { start: end, end, thread: 0, call: CallSlot::NONE, action: Action::Stopped { reason } }
+        });
+        stopped.map_or(Ok(()), |event| consumer.take(&event))
     }
 
     /// Enqueues the start of thread `index`'s next record, if it has one.

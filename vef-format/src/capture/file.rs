@@ -5,7 +5,8 @@ use super::event::CallSlot;
 use super::input::{self, Input};
 use super::layout::{
     CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END, HEADER_SIZE,
-    HOLE_MARK, MAGIC, OLDEST, RankInfo, State, VERSION, call_field, checksum, field, u32_at, u64_at,
+    HOLE_MARK, MAGIC, OLDEST, RankInfo, State, VERSION, call_field, checksum, field, stop_reason, u32_at,
+    u64_at,
 };
 use super::word::COMPLETERS;
 use crate::error::Place;
@@ -18,6 +19,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Header {
     pub(super) info: RankInfo,
     pub(super) state: State,
+    /// Why recording stopped, if the thread that stopped it could not record that.
+    pub(super) stop_reason: Option<String>,
     /// Length of a closed file; otherwise 0.
     pub(super) length: u64,
     calls_at: usize,
@@ -116,6 +119,7 @@ impl Header {
         Ok(Self {
             info,
             state,
+            stop_reason: stop_reason(facts),
             length,
             calls_at,
             calls,

@@ -30,6 +30,8 @@ pub const HEADER_SIZE: usize = 64 << 10;
 pub const CHUNK_SIZE: usize = 64 << 10;
 /// Maximum length of header and facts.
 pub const FACTS_END: usize = 4 << 10;
+/// Bytes behind the facts for one more: [`stopped_fact`].
+const STOPPED_ROOM: usize = 144;
 /// Bytes of an entry of the call table: the fields of [`call_field`].
 pub const CALL_ENTRY: usize = 64;
 /// Maximum number of functions in the call table.
@@ -165,10 +167,10 @@ impl RankInfo {
         let mut text = String::new();
         let mut is_full = false;
         let mut line = |key: &str, value: &str| {
-            let escaped = value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
-            is_full |= text.len() + key.len() + escaped.len() + 2 > room;
+            let fact = fact(key, value);
+            is_full |= text.len() + fact.len() > room;
             if !is_full {
-                let _ = writeln!(text, "{key}={escaped}");
+                text += &fact;
             }
         };
         line("host", &self.host);
@@ -212,6 +214,27 @@ impl RankInfo {
         }
         Ok(info)
     }
+}
+
+/// The fact that recording stopped and why, which is added behind the others where the thread that stops it cannot record an event. The
+/// reason is cut at 64 bytes.
+pub fn stopped_fact(reason: &str) -> String {
+    let end = (0..=reason.len().min(64)).rev().find(|&end| reason.is_char_boundary(end)).unwrap_or(0);
+    fact(STOPPED, &reason[..end])
+}
+
+/// The reason of a [`stopped_fact`], if it is among the facts.
+pub(super) fn stop_reason(facts: &str) -> Option<String> {
+    let fact =
+        |line: &str| line.split_once('=').filter(|(key, _)| *key == STOPPED).map(|(_, why)| unescape(why));
+    facts.lines().find_map(fact)
+}
+
+const STOPPED: &str = "stopped";
+
+fn fact(key: &str, value: &str) -> String {
+    let escaped = value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
+    format!("{key}={escaped}\n")
 }
 
 /// `0-3,8`.
@@ -262,8 +285,8 @@ fn unescape(text: &str) -> String {
 
 /// The first bytes of a new file, up to the call table.
 pub fn header(info: &RankInfo, start: ClockPair) -> Vec<u8> {
-    let facts = info.to_facts(FACTS_END - field::FACTS);
-    let calls_at = (field::FACTS + facts.len()).next_multiple_of(8);
+    let facts = info.to_facts(FACTS_END - STOPPED_ROOM - field::FACTS);
+    let calls_at = (field::FACTS + facts.len() + STOPPED_ROOM).next_multiple_of(8);
     let mut bytes = vec![0; calls_at];
     bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
     let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -484,6 +507,24 @@ mod tests {
         assert!(short.len() <= 30 && RankInfo::from_facts(Rank(3), 8, &short).is_ok());
     }
 
+    #[test]
+    fn a_reason_to_stop_fits_behind_the_facts() {
+        for reason in [
+            "the size limit is reached",
+            "",
+            "a\nb\\=c",
+            &"\n".repeat(999),
+            &"é".repeat(999),
+            &"x".repeat(999),
+        ] {
+            let fact = stopped_fact(reason);
+            assert!(fact.len() <= STOPPED_ROOM, "{reason}");
+            let found = stop_reason(&(info().to_facts(4000) + &fact)).expect("the last fact");
+            assert!(reason.starts_with(&found) && found.len() >= reason.len().min(63), "{reason}: {found}");
+        }
+        assert_eq!(stop_reason(&info().to_facts(4000)), None);
+    }
+
     /// Texts of characters that lines, escapes and C strings treat in a special way, of at most `most` bytes.
     fn text(most: usize) -> impl Strategy<Value = String> {
         let character = prop_oneof![
@@ -532,10 +573,10 @@ mod tests {
             *b"\x89VEFCAP\n\x04\x03\x02\x01\x08\0\0\0\0\0\x01\0\0\0\x01\0\x03\0\0\0\x08\0\0\0\
             \x01\0\0\0\x9c\0\0\0\0\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0\x44\x33\0\0\0\0\0\0";
         assert_eq!(bytes[..64], fixed);
-        assert_eq!(bytes[field::CALLS_AT..field::CALLS_AT + 8], *b"\x20\x01\0\0\0\0\0\0");
+        assert_eq!(bytes[field::CALLS_AT..field::CALLS_AT + 8], *b"\xb0\x01\0\0\0\0\0\0");
         assert_eq!(bytes[field::RUN..field::RUN + 8], *b"\x88\x77\x66\x55\0\0\0\0");
         assert_eq!(bytes[field::FACTS..field::FACTS + 13], *b"host=node\\\\7\n");
-        assert_eq!(bytes.len(), 0x120);
+        assert_eq!(bytes.len(), 0x1b0);
         let chunk = ChunkHeader {
             thread: 1,
             span: 2,
