@@ -390,7 +390,7 @@ fn a_rank_whose_recording_did_not_begin_is_told_apart_from_killed_ones() {
 fn a_wait_for_a_send_and_for_what_is_not_in_the_trace_is_computing() {
     let request = |number| RequestId { thread: 0, number };
     let run = Action::Complete(Completions::Run { first: request(0), count: 3 });
-    let list = [0, 1, 2].map(|number| Completion { request: request(number), outcome: Outcome::Done });
+    let list = [1, 0, 2].map(|number| Completion { request: request(number), outcome: Outcome::Done });
     for complete in [What::Plain(run), What::Complete(list.to_vec())] {
         let mut program = Program::new(2);
         program.call(0, Action::Send(sending(1, 0, 9, Some(request(0)))));

@@ -211,39 +211,53 @@ fn a_window_of_two_groups_is_counted() {
 /// The sends of a collective are not waited for one by one, and its record has the name of its function.
 #[test]
 fn a_container_names_collectives_between_groups() {
-    let mut program = Program::new(3);
-    groups(&mut program);
-    for rank in 0..3 {
-        let (root, amounts) = if rank == 0 { (CommRank::ROOT, (100, 0)) } else { (CommRank(0), (0, 100)) };
-        program.add(
-            rank,
-            0,
-            capture::What::By("MPI_Bcast", part(Operation::Bcast, Some(root), amounts, None)),
-        );
+    for parts in [false, true] {
+        let mut program = Program::new(3);
+        groups(&mut program);
+        for rank in 0..3 {
+            let (root, amounts) = if rank == 0 { (CommRank::ROOT, (9, 0)) } else { (CommRank(0), (0, 9)) };
+            let (name, call) = match parts {
+                false => ("MPI_Bcast", part(Operation::Bcast, Some(root), amounts, None)),
+                true => ("MPI_Comm_disconnect", Action::CommunicatorFree(INTER)),
+            };
+            program.add(rank, 0, capture::What::By(name, call));
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+        let facts = |_| RankInfo { library: "Open MPI v4.1.4".into(), ..RankInfo::default() };
+        capture::write_with(&capture, &program.finish().tasks, facts);
+        mix(&capture, &trace, &Options::default(), &Quiet).unwrap();
+        let reader = Reader::open(&trace).unwrap();
+        let (mut names, mut detached) = (Vec::new(), 0);
+        for section in [Section::Calls, Section::Sends] {
+            let mut notes = reader.notes(section, Rank(0)).unwrap();
+            while let Some((_, note)) = notes.next(&reader).unwrap() {
+                match note {
+                    Note::Call(name) => names.push(name.to_owned()),
+                    _ => detached += u32::from(note == Note::Detached),
+                }
+            }
+        }
+        let name = if parts { "MPI_Comm_disconnect" } else { "MPI_Bcast" };
+        assert_eq!((&names[..], detached > 0), (&[name.to_owned(), "MPI_Finalize".to_owned()][..], true));
     }
-    for rank in 0..3 {
-        let free = Action::CommunicatorFree(INTER);
-        program.add(rank, 0, capture::What::By("MPI_Comm_disconnect", free));
+}
+
+/// Members of another `MPI_COMM_WORLD` are not known. To free a communicator with these moves nothing.
+#[test]
+fn a_foreign_communicator_is_freed_without_a_record() {
+    let mut program = Program::new(2);
+    for rank in 0..2 {
+        let (members, remote) = (Members::All, Remote::None);
+        let origin = Origin::Unseen { ordinal: 0 };
+        let comm = Communicator { id: INTER, origin, split: None, members, remote, foreign: true };
+        program.call(rank, Action::Communicator(comm));
+        program.add(rank, 0, capture::What::By("MPI_Comm_free", Action::CommunicatorFree(INTER)));
     }
     let dir = tempfile::tempdir().unwrap();
-    let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
-    let facts = |_| RankInfo { library: "Open MPI v4.1.4".into(), ..RankInfo::default() };
-    capture::write_with(&capture, &program.finish().tasks, facts);
-    mix(&capture, &trace, &Options::default(), &Quiet).unwrap();
-    let reader = Reader::open(&trace).unwrap();
-    let (mut calls, mut detached) = (reader.notes(Section::Calls, Rank(0)).unwrap(), 0);
-    let mut names = Vec::new();
-    while let Some((_, note)) = calls.next(&reader).unwrap() {
-        let Note::Call(name) = note else { panic!("{note:?}") };
-        names.push(name.to_owned());
-    }
-    assert_eq!(names, ["MPI_Bcast", "MPI_Comm_disconnect", "MPI_Finalize"]);
-    let mut sends = reader.notes(Section::Sends, Rank(0)).unwrap();
-    while let Some((_, note)) = sends.next(&reader).unwrap() {
-        detached += u32::from(note == Note::Detached);
-    }
-    // That of the data, and at least one more to part.
-    assert!(detached >= 2, "{detached}");
+    capture::write(dir.path(), &program.finish().tasks);
+    let summary = mix(dir.path(), &dir.path().join("t.vef"), &Options::default(), &Quiet).unwrap();
+    assert!(summary.not_representable.is_empty() && summary.marks == 2, "{:?}", summary.not_representable);
 }
 
 #[test]

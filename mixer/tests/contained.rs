@@ -187,6 +187,23 @@ fn answers_have_the_name_of_the_call_in_which_they_are_given() {
     assert_eq!(calls, expected.map(|(at, name)| format!("{at} Call({name:?})")));
 }
 
+/// Of a capture whose clocks are not those of a run, there are no times but those of the records.
+#[test]
+fn notes_of_times_may_be_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program().tasks);
+    let sections = |without_clocks| {
+        let options = Options { without_clocks, ..Options::default() };
+        mix(&place("capture"), &place("t.vefx"), &options, &Quiet).unwrap();
+        let reader = Reader::open(&place("t.vefx")).unwrap();
+        reader.section_names().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (all, mut left) = (sections(false), sections(false));
+    left.retain(|name| !["spans", "times", "moments"].contains(&&**name));
+    assert_eq!((all.len() - left.len(), sections(true)), (3, left));
+}
+
 /// A second `MPI_Init`, which no program may call, begins nothing again.
 #[test]
 fn start_up_is_noted_once() {

@@ -67,15 +67,11 @@ fn messages_of_the_older_layout_differ_by_length() {
     let summary = mix(&capture, &trace, &Options::default(), &Quiet).unwrap();
     assert_eq!((summary.messages, summary.matched), (3, 3));
     let text = fs::read_to_string(&trace).unwrap();
-    let behind = |bytes: &str| {
-        let fields = text.lines().skip(1).map(|line| line.split(' ').collect::<Vec<_>>());
-        let of = fields.clone().find(|fields| fields[3] == bytes).unwrap()[0];
-        fields.filter(|fields| fields[4].parse::<u32>().unwrap() % 4 == 2 && fields[6] == of).count()
-    };
-    // The second wait is behind the longer message, and the last send behind the shorter one.
-    let after: Vec<&str> = text.lines().skip(2).map(|line| line.rsplit(' ').next().unwrap()).collect();
-    assert_eq!(["5", "9", "7"].map(behind), [1, 1, 0], "{after:?}");
-    let long = text.lines().position(|line| line.ends_with(" 1")).unwrap();
-    let short = text.lines().rposition(|line| line.ends_with(" 0")).unwrap();
-    assert!(long < short, "{text}");
+    let fields = text.lines().skip(2).map(|line| line.split(' ').collect::<Vec<_>>());
+    let after: Vec<_> =
+        fields.map(|of| (of[3].to_owned(), of[4].parse::<u32>().unwrap() % 4, of[6].to_owned())).collect();
+    // Bytes, whether it depends on a message received, and on which record: 0 is the message of 5 bytes, 1 that of 9.
+    let expected =
+        [("5", 0, "-1"), ("9", 1, "0"), ("0", 1, "1"), ("0", 2, "1"), ("7", 2, "0"), ("0", 1, "4")];
+    assert_eq!(after, expected.map(|(bytes, how, on)| (bytes.to_owned(), how, on.to_owned())));
 }

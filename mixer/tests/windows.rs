@@ -277,14 +277,11 @@ fn while_asked(calls: impl Fn(&mut Program)) -> Vec<String> {
 fn a_request_is_answered_in_the_first_call_behind_it_that_waits() {
     let [answer, mark] = ["0 100000", "1 0"];
     let waits = while_asked(|program| {
-        program.receive(1, 0, 6);
-        lasts(program, 1, 1000);
-        program.now += 1000;
-        program.send(1, 0, 5, 8);
+        program.send(1, 1, 6, 9).receive(1, 1, 6).send(1, 0, 5, 8);
         program.now += 10_000;
-        program.send(0, 1, 6, 9).receive(0, 1, 5).finish();
+        program.receive(0, 1, 5).finish();
     });
-    assert_eq!(waits, [mark, answer, "0 8", mark]);
+    assert_eq!(waits, ["1 9", mark, answer, "0 8", mark]);
     // The request of a put is no wait, and has a record of its own.
     let asks = while_asked(|program| {
         call(program, 1, "MPI_Put", transfer(0, 64, 0));
@@ -819,6 +816,46 @@ fn local_completion_waits_for_the_latest_put() {
         // Behind the records of the window.
         let first = waits[0].1 - 1;
         assert_eq!(waits, [(first + 2, first + 1, lasts), (first + 3, first + 2, lasts)]);
+    }
+}
+
+/// Each waits for the latest put to its own target. The polls in front of the first one are in front of the second one, too, but count once.
+#[test]
+fn local_completion_is_that_of_one_target() {
+    let mut program = Program::new(3);
+    window(&mut program);
+    for target in [2, 1] {
+        call(&mut program, 0, "MPI_Put", transfer(target, 64, 0));
+    }
+    let begin = program.now;
+    for (start, end) in [(1000, 2000), (3000, 9000)] {
+        let what = What::By("MPI_Iprobe", Action::Polls { count: 10 });
+        let (start, end) = (begin + start, begin + end);
+        program.tasks[0].push(capture::Happened { start, end, thread: 0, what });
+    }
+    for (at, target) in [(10_000, 1), (30_000, 2)] {
+        program.now = begin + at - 100;
+        call(&mut program, 0, "MPI_Win_flush_local", sync(Some(target)));
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+    capture::write(&capture, &program.tasks);
+    // A poll usually takes 100 ns, so 5000 ns of them are waiting.
+    for (send_waits, first, then) in [
+        (SendWaits::Replay, (9_990 - 5_000, 0), (19_990, 0)),
+        (SendWaits::Compute, (9_990 - 7_000, 2_010), (19_990, 10)),
+    ] {
+        mix(&capture, &trace, &Options { send_waits, ..Options::default() }, &Quiet).unwrap();
+        let reader = Reader::open(&trace).unwrap();
+        let mut notes = reader.notes(Section::Sends, Rank(0)).unwrap();
+        let mut waits = Vec::new();
+        while let Some((place, note)) = notes.next(&reader).unwrap() {
+            if let Note::SendWait { send, before, took } = note {
+                waits.push((place - send, (before.0, took.0)));
+            }
+        }
+        assert_eq!(waits, [(1, first), (2, then)], "{send_waits:?}");
     }
 }
 

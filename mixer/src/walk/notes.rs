@@ -8,7 +8,7 @@ use crate::thread_notes::{ThreadNotes, UnplacedNotes};
 use std::ops::Range;
 use vef_format::account::{Account, Entry};
 use vef_format::capture;
-use vef_format::capture::event::{Action, CallSlot, Collective, Detail, Event, Send, SendMode};
+use vef_format::capture::event::{Action, CallSlot, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, Section, TaskNotes};
 use vef_format::files::FileUses;
 use vef_format::units::{Nanos, Ticks};
@@ -313,9 +313,7 @@ impl NoteTaker {
             | Action::CommunicatorFree(_)
             | Action::Neighbourhood(_)
             | Action::Partitioned(_)
-            | Action::Other { .. }
-                if !records.is_empty() =>
-            {
+            | Action::Other { .. } => {
                 for send in std::mem::take(&mut self.detached) {
                     self.put(event.thread, send.0.into(), &Note::Detached);
                 }
@@ -335,11 +333,6 @@ impl NoteTaker {
                 }
                 self.pending.push(PhaseMark { at, thread, place: records.end });
                 self.marks += 1;
-            }
-            Action::Other { detail: Detail::Sync { .. }, .. }
-                if self.replayed.is_some() || !self.sent.is_empty() =>
-            {
-                self.complete(event, records);
             }
             // The call table has the name: without it, there are no records.
             _ => return Some(Function::CREATION),
