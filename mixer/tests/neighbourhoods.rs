@@ -121,18 +121,3 @@ fn impossible_ones_are_refused() {
     program.call(0, Action::Topology(Topology { comm: WORLD, sources: &[], destinations: OUTSIDE }));
     assert_eq!(problem(&mut program), Problem::Peer { comm: 0, size: 3, rank: 3 });
 }
-
-/// The call waits until the last message has come: by the clocks, it comes between the call's start and end.
-#[test]
-fn marks_behind_the_first_stand_where_the_call_ends() {
-    let mut program = Program::new(3);
-    topologies(&mut program);
-    program.call(1, part(&[5, 99, 7, 8], None));
-    program.tasks[1].last_mut().unwrap().end = program.now + 5000;
-    program.call(0, part(&[], None)).call(2, part(&[6], None));
-    program.now += 6000;
-    let dir = tempfile::tempdir().unwrap();
-    capture::write(dir.path(), &program.finish().tasks);
-    let summary = mix(dir.path(), &dir.path().join("t.vef"), &Options::default(), &Quiet).unwrap();
-    assert_eq!(summary.early_receptions, 0);
-}

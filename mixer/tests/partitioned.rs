@@ -204,23 +204,6 @@ fn impossible_ones_are_refused() {
     assert_eq!(problem(&program), Problem::Partition { transfer: 0, first: 3, count: 1 });
 }
 
-/// It returns when all that it asks for has come: by the clocks, that comes between its start and end.
-#[test]
-fn marks_of_a_partition_stand_where_the_call_ends_that_finds_it() {
-    let mut program = Program::new(2);
-    init(&mut program, 0, 3, 10);
-    init(&mut program, 1, 1, 30);
-    start(&mut program, 0, 0);
-    start(&mut program, 1, 0);
-    arrived(&mut program, 0);
-    program.tasks[1].last_mut().unwrap().end = program.now + 5000;
-    ready(&mut program, 0, 3, 10);
-    program.now += 6000;
-    program.complete(1, 0, Outcome::Done).complete(0, 0, Outcome::Done).finish();
-    let (_, summary) = mixed(&program, &Options::default()).unwrap();
-    assert_eq!((summary.messages, summary.early_receptions), (3, 0));
-}
-
 /// A start with very many partitions is a few bytes of a capture.
 #[test]
 fn very_many_partitions_are_counted() {
