@@ -370,6 +370,41 @@ fn ranks_that_were_not_recorded_or_stopped_are_told_apart_from_killed_ones() {
     assert_eq!(summary.spent.times.start_up, 30);
 }
 
+/// It was killed in `MPI_Init`, before its file had a header.
+#[test]
+fn a_rank_whose_recording_did_not_begin_is_told_apart_from_killed_ones() {
+    let mut program = Program::new(3);
+    for rank in 0..2 {
+        program.call(rank, Action::Stopped { reason: "aborted" });
+    }
+    let mixed = Mixed::new();
+    capture::write(&mixed.capture(), &program.tasks);
+    fs::write(vef_format::capture::rank_path(&mixed.capture(), Rank(2)), []).unwrap();
+    let summary = mix(&mixed.capture(), &mixed.trace(), &Options::default(), &Quiet).unwrap();
+    assert_eq!((summary.killed.len(), &summary.unbegun[..]), (3, &[Rank(2)][..]));
+    assert_eq!(summary.spent.times.start_up, 20);
+}
+
+/// Only of waits for sends alone the replay says how long they take.
+#[test]
+fn a_wait_for_a_send_and_for_what_is_not_in_the_trace_is_computing() {
+    let request = |number| RequestId { thread: 0, number };
+    let run = Action::Complete(Completions::Run { first: request(0), count: 3 });
+    let list = [1, 0, 2].map(|number| Completion { request: request(number), outcome: Outcome::Done });
+    for complete in [What::Plain(run), What::Complete(list.to_vec())] {
+        let mut program = Program::new(2);
+        program.call(0, Action::Send(sending(1, 0, 9, Some(request(0)))));
+        for number in 1..3 {
+            let request = Some(request(number));
+            let io = Io { file: FileId(0), offset: None, write: false, collective: false, request };
+            program.call(0, Action::Other { bytes: Bytes(8), detail: Detail::Io(io) });
+        }
+        let summary = program.add(0, 0, complete).receive(1, 0, 0).finish().lines(false).1;
+        // The calls that read, and the wait.
+        assert_eq!(summary.spent.calls_kept, 10 + 10 + 10);
+    }
+}
+
 #[test]
 fn a_killed_rank_makes_the_mix_lenient() {
     let mut program = Program::new(2);

@@ -1,9 +1,10 @@
 //! Collectives between the groups of an inter-communicator are the messages of the library.
 
 use crate::capture::{self, Program};
-use mixer::{MixError, Options, Problem, Quiet, mix};
+use mixer::{Creations, MixError, Options, Problem, Quiet, mix};
 use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;
+use vef_format::container::{Note, Reader, Section};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
@@ -165,6 +166,100 @@ fn the_groups_agree_on_their_communicator() {
     assert_eq!(messages, expected);
 }
 
+/// The collectives by which they agree have no record of their own, as a `G` has one group.
+#[test]
+fn what_the_groups_make_may_be_computing() {
+    let creation = |request| {
+        let request = Some(RequestId { thread: 0, number: 0 }).filter(|_| request);
+        capture::What::By("MPI_Comm_dup", Action::Creation(Creation { comm: INTER, request }))
+    };
+    let marks = ["0 0 0", "1 1 0", "2 2 0"];
+    let mut program = Program::new(3);
+    groups(&mut program);
+    (0..3).for_each(|rank| _ = program.add(rank, 0, creation(true)));
+    (0..3).for_each(|rank| _ = program.complete(rank, 0, Outcome::Done));
+    program.finish();
+    assert_eq!(mixed(&program).unwrap(), marks);
+    let mut program = Program::new(3);
+    groups(&mut program);
+    (0..3).for_each(|rank| _ = program.add(rank, 0, creation(false)));
+    program.finish();
+    assert_ne!(mixed(&program).unwrap(), marks);
+    let dir = tempfile::tempdir().unwrap();
+    capture::write(dir.path(), &program.tasks);
+    let options = Options { creations: Creations::Compute, ..Options::default() };
+    let summary = mix(dir.path(), &dir.path().join("t.vef"), &options, &Quiet).unwrap();
+    assert_eq!((summary.messages, summary.marks), (0, 3));
+}
+
+/// MPI has no window and no file of two groups.
+#[test]
+fn a_window_of_two_groups_is_counted() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    for rank in 0..3 {
+        let detail = Detail::Window { id: WindowId(0), comm: INTER, size: Bytes(8), unit: 1 };
+        let window = Action::Other { bytes: Bytes(0), detail };
+        program.add(rank, 0, capture::What::By("MPI_Win_create", window));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    capture::write(dir.path(), &program.finish().tasks);
+    let summary = mix(dir.path(), &dir.path().join("t.vef"), &Options::default(), &Quiet).unwrap();
+    assert_eq!(summary.not_representable["MPI_Win_create"].count, 3);
+}
+
+/// The sends of a collective are not waited for one by one, and its record has the name of its function.
+#[test]
+fn a_container_names_collectives_between_groups() {
+    for parts in [false, true] {
+        let mut program = Program::new(3);
+        groups(&mut program);
+        for rank in 0..3 {
+            let (root, amounts) = if rank == 0 { (CommRank::ROOT, (9, 0)) } else { (CommRank(0), (0, 9)) };
+            let (name, call) = match parts {
+                false => ("MPI_Bcast", part(Operation::Bcast, Some(root), amounts, None)),
+                true => ("MPI_Comm_disconnect", Action::CommunicatorFree(INTER)),
+            };
+            program.add(rank, 0, capture::What::By(name, call));
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+        let facts = |_| RankInfo { library: "Open MPI v4.1.4".into(), ..RankInfo::default() };
+        capture::write_with(&capture, &program.finish().tasks, facts);
+        mix(&capture, &trace, &Options::default(), &Quiet).unwrap();
+        let reader = Reader::open(&trace).unwrap();
+        let (mut names, mut detached) = (Vec::new(), 0);
+        for section in [Section::Calls, Section::Sends] {
+            let mut notes = reader.notes(section, Rank(0)).unwrap();
+            while let Some((_, note)) = notes.next(&reader).unwrap() {
+                match note {
+                    Note::Call(name) => names.push(name.to_owned()),
+                    _ => detached += u32::from(note == Note::Detached),
+                }
+            }
+        }
+        let name = if parts { "MPI_Comm_disconnect" } else { "MPI_Bcast" };
+        assert_eq!((&names[..], detached > 0), (&[name.to_owned(), "MPI_Finalize".to_owned()][..], true));
+    }
+}
+
+/// Members of another `MPI_COMM_WORLD` are not known. To free a communicator with these moves nothing.
+#[test]
+fn a_foreign_communicator_is_freed_without_a_record() {
+    let mut program = Program::new(2);
+    for rank in 0..2 {
+        let (members, remote) = (Members::All, Remote::None);
+        let origin = Origin::Unseen { ordinal: 0 };
+        let comm = Communicator { id: INTER, origin, split: None, members, remote, foreign: true };
+        program.call(rank, Action::Communicator(comm));
+        program.add(rank, 0, capture::What::By("MPI_Comm_free", Action::CommunicatorFree(INTER)));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    capture::write(dir.path(), &program.finish().tasks);
+    let summary = mix(dir.path(), &dir.path().join("t.vef"), &Options::default(), &Quiet).unwrap();
+    assert!(summary.not_representable.is_empty() && summary.marks == 2, "{:?}", summary.not_representable);
+}
+
 #[test]
 fn impossible_roots_are_refused() {
     let problem = |action: Action<'static>| {
@@ -178,6 +273,13 @@ fn impossible_roots_are_refused() {
     };
     let outside = problem(part(Operation::Bcast, Some(CommRank(2)), (0, 7), None));
     assert_eq!(outside, Problem::Peer { comm: 1, size: 2, rank: 2 });
+    // Also by a member that exchanges nothing with the root.
+    let mut program = Program::new(3);
+    groups(&mut program);
+    program.call(2, part(Operation::Bcast, Some(CommRank(1)), (0, 7), None));
+    let refused = mixed(&program).unwrap_err();
+    let expected = Problem::Peer { comm: 1, size: 1, rank: 1 };
+    assert!(matches!(&refused, MixError::Event { problem, .. } if *problem == expected), "{refused}");
     assert_eq!(problem(part(Operation::Gather, None, (0, 7), None)), Problem::Root(Operation::Gather));
     let rooted = part(Operation::Barrier, Some(CommRank::ROOT), (0, 0), None);
     assert_eq!(problem(rooted), Problem::Root(Operation::Barrier));

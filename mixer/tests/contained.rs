@@ -1,6 +1,6 @@
 //! Traces mixed into containers: the records of the text, and notes.
 
-use crate::capture::{self, Program, What, receiving, sending};
+use crate::capture::{self, Happened, Program, What, receiving, sending};
 use crate::model;
 use mixer::{Options, Progress, Quiet, SendWaits, Stage, Summary, mix};
 use proptest::prelude::*;
@@ -187,6 +187,70 @@ fn answers_have_the_name_of_the_call_in_which_they_are_given() {
     assert_eq!(calls, expected.map(|(at, name)| format!("{at} Call({name:?})")));
 }
 
+/// Of a capture whose clocks are not those of a run, there are no times but those of the records.
+#[test]
+fn notes_of_times_may_be_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program().tasks);
+    let sections = |without_clocks| {
+        let options = Options { without_clocks, ..Options::default() };
+        mix(&place("capture"), &place("t.vefx"), &options, &Quiet).unwrap();
+        let reader = Reader::open(&place("t.vefx")).unwrap();
+        reader.section_names().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (all, mut left) = (sections(false), sections(false));
+    left.retain(|name| !["spans", "times", "moments"].contains(&&**name));
+    assert_eq!((all.len() - left.len(), sections(true)), (3, left));
+}
+
+/// A second `MPI_Init`, which no program may call, begins nothing again.
+#[test]
+fn start_up_is_noted_once() {
+    let mut program = Program::new(2);
+    program.call(0, Action::Init).send(0, 1, 0, 8).receive(1, 0, 0).finish();
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program.tasks);
+    mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+    let spans = notes_of(&place("t.vefx"), &[Section::Spans]);
+    assert_eq!(spans.iter().filter(|(_, note)| note.starts_with("0: StartUp")).count(), 1, "{spans:?}");
+}
+
+/// Only the blocks that the capture has: a root gathers or scatters, and other collectives have none.
+#[test]
+fn counts_are_noted_in_one_direction() {
+    let mut program = Program::new(2);
+    for (operation, counts) in [
+        (Operation::Gatherv, [&[][..], &[8, 8]]),
+        (Operation::Scatterv, [&[8, 8][..], &[]]),
+        (Operation::Allreduce, [&[][..], &[]]),
+    ] {
+        for rank in 0..2 {
+            program.collective(rank, operation, operation.is_rooted().then_some(0));
+            let Happened { what: What::Plain(Action::Collective(call)), .. } =
+                program.tasks[rank as usize].last_mut().unwrap()
+            else {
+                panic!("a collective")
+            };
+            if rank == 0 {
+                [call.send_counts, call.recv_counts] = counts;
+            }
+        }
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program.tasks);
+    mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+    let counts = notes_of(&place("t.vefx"), &[Section::Counts]);
+    let expected = [
+        (0, "0: Counts { sent: [], received: [8, 8] }".to_owned()),
+        (1, "0: Counts { sent: [8, 8], received: [] }".to_owned()),
+    ];
+    assert_eq!(counts, expected);
+}
+
 /// When a record began is noted where calls took [`Note::LAG`] since the latest such note, and of the last record.
 #[test]
 fn moments_are_noted_as_often_as_calls_take_time() {
@@ -211,6 +275,33 @@ fn moments_are_noted_as_often_as_calls_take_time() {
         assert_eq!(notes.next(&reader).unwrap(), Some((record, Note::Moment(began(record)))));
     }
     assert_eq!(notes.next(&reader).unwrap(), None);
+}
+
+/// Times without a core count as those of calls do.
+#[test]
+fn moments_are_noted_as_often_as_ranks_have_no_core() {
+    for keep_preempted in [false, true] {
+        let mut program = Program::new(2);
+        for _ in 0..7 {
+            program.call(0, Action::Preempted);
+            let preempted = program.tasks[0].last_mut().unwrap();
+            preempted.end = preempted.start + Note::LAG / 2;
+            program.now = preempted.end;
+            program.send(0, 1, 0, 8).receive(1, 0, 0);
+        }
+        program.finish();
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        capture::write(&place("capture"), &program.tasks);
+        let options = Options { keep_preempted, ..Options::default() };
+        mix(&place("capture"), &place("t.vefx"), &options, &Quiet).unwrap();
+        let reader = Reader::open(&place("t.vefx")).unwrap();
+        let (mut notes, mut moments) = (reader.notes(Section::Moments, Rank(0)).unwrap(), Vec::new());
+        while let Some((record, _)) = notes.next(&reader).unwrap() {
+            moments.push(record);
+        }
+        assert_eq!(moments, [1, 3, 5, 7], "{keep_preempted}");
+    }
 }
 
 /// Of several threads, by the times of the merged records: never further apart than [`Note::LAG`].

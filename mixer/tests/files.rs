@@ -4,6 +4,7 @@ use crate::capture::{self, Program, WORLD, What};
 use mixer::{IoServers, Options, Quiet, Summary, mix};
 use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;
+use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
 const FILE: FileId = FileId(3);
@@ -98,6 +99,7 @@ fn each_access_is_of_the_servers_of_its_bytes() {
     let expected = [[2, 260, 260], [0, 4, 0], [2, 4, 4], [6, 0, 0], [6, 0, 0]];
     assert_eq!(agreements(&lines, "0"), expected);
     assert_eq!(agreements(&lines, "1").len(), 5);
+    assert_eq!(summary.agreements, 2 * 5);
     assert!(summary.not_representable.is_empty(), "{:?}", summary.not_representable);
 }
 
@@ -252,4 +254,157 @@ fn waits_for_accesses_are_of_files() {
     let (_, summary) = mixed(&program, Some(SERVERS), "");
     // Of the two ranks that open it, and of the wait.
     assert_eq!((summary.spent.times.file, summary.spent.times.window), (10 + 10 + 10, 0));
+}
+
+/// What has been accessed at the shared pointer moves the rank's own position as little as the other way round; a view sets back both.
+#[test]
+fn the_shared_pointer_is_one_of_its_own() {
+    let mut program = Program::new(2);
+    open(&mut program);
+    let read = |program: &mut Program, function, bytes| {
+        call(program, 0, function, bytes, access(None, false, false, None));
+    };
+    // Bytes 0 to 10 of both, then 10 to 20 and 20 to 30; after the view 0 to 10 again.
+    read(&mut program, "MPI_File_read_shared", 10);
+    read(&mut program, "MPI_File_read", 10);
+    read(&mut program, "MPI_File_read_shared", 10);
+    read(&mut program, "MPI_File_read_shared", 10);
+    for task in 0..2 {
+        let view = Detail::FileView { file: FILE, displacement: 0, unit: Bytes(5) };
+        call(&mut program, task, "MPI_File_set_view", 0, view);
+    }
+    read(&mut program, "MPI_File_read_shared", 10);
+    // Bytes 10 to 15, in units of the view.
+    call(&mut program, 0, "MPI_File_seek", 0, Detail::FileSeek { file: FILE, position: 2 });
+    read(&mut program, "MPI_File_read", 5);
+    program.finish();
+    let (lines, _) = mixed(&program, Some(SERVERS), "");
+    assert_eq!(messages(&lines, 0), [(3, 0), (3, 0), (4, 0), (3, 0), (3, 0), (4, 0)]);
+}
+
+/// With servers, too, other calls without a record are computing.
+#[test]
+fn only_ends_of_split_accesses_wait_for_servers() {
+    let mut program = Program::new(2);
+    open(&mut program);
+    call(&mut program, 0, "MPI_File_seek", 0, Detail::FileSeek { file: FILE, position: 2 });
+    call(&mut program, 0, "MPI_File_read_all_end", 0, Detail::None);
+    program.finish();
+    assert_eq!(mixed(&program, Some(SERVERS), "").1.spent.calls_kept, 10);
+    assert_eq!(mixed(&program, None, "").1.spent.calls_kept, 10 + 10);
+}
+
+/// Of three accesses the members interleave in the first one alone, the second is that of one rank.
+#[test]
+fn members_gather_only_where_they_interleave() {
+    let mut program = Program::new(2);
+    open(&mut program);
+    for task in [0, 1] {
+        let offset = Some(8 * (1 - i64::from(task)));
+        call(&mut program, task, "MPI_File_write_at_all", 8, access(offset, true, true, None));
+    }
+    call(&mut program, 0, "MPI_File_write_at", 9, access(Some(0), true, false, None));
+    for task in [0, 1] {
+        let offset = Some(16 + 8 * i64::from(task));
+        call(&mut program, task, "MPI_File_write_at_all", 8, access(offset, true, true, None));
+    }
+    program.finish();
+    let (lines, _) = mixed(&program, Some(IoServers { width: 1, ..SERVERS }), "MPICH");
+    assert_eq!(messages(&lines, 0), [(3, 16), (3, 9), (3, 8)]);
+    assert_eq!(messages(&lines, 1), [(0, 16), (0, 8), (3, 8)]);
+}
+
+/// A view without gaps replaces one with gaps.
+#[test]
+fn a_view_has_no_gaps_of_the_view_before() {
+    let gathers = |with_gaps: &[bool]| {
+        let mut program = Program::new(2);
+        open(&mut program);
+        for task in [0, 1] {
+            let (file, displacement, unit) = (FILE, 8 * i64::from(task), Bytes(1));
+            let tile = Tile { size: Bytes(4), extent: Bytes(16), first: Bytes(0), span: Bytes(4) };
+            for &with_gaps in with_gaps {
+                let view = match with_gaps {
+                    true => Detail::FileViewTiled { file, displacement, unit, tile },
+                    false => Detail::FileView { file, displacement, unit },
+                };
+                call(&mut program, task, "MPI_File_set_view", 0, view);
+            }
+        }
+        for task in [0, 1] {
+            call(&mut program, task, "MPI_File_write_all", 8, access(None, true, true, None));
+        }
+        program.finish();
+        let (lines, _) = mixed(&program, Some(IoServers { width: 1, ..SERVERS }), "MPICH");
+        messages(&lines, 1).into_iter().any(|(to, _)| to == 0)
+    };
+    assert!(gathers(&[true]) && !gathers(&[true, false]));
+}
+
+/// The lines of a trace of MPICH in which members access 8 bytes each at these offsets, on these hosts; one server has all bytes.
+fn together(write: bool, members: &[(i64, &str)]) -> Vec<Vec<String>> {
+    let mut program = Program::new(members.len() as u32);
+    open(&mut program);
+    let function = if write { "MPI_File_write_at_all" } else { "MPI_File_read_at_all" };
+    for (task, &(offset, _)) in (0..).zip(members) {
+        call(&mut program, task, function, 8, access(Some(offset), write, true, None));
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    capture::write_with(dir.path(), &program.tasks, |rank| RankInfo {
+        library: "MPICH".into(),
+        host: members[rank].1.into(),
+        ..RankInfo::default()
+    });
+    let trace = dir.path().join("t.vef");
+    let io = Some(IoServers { count: 1, stripe: Bytes(1000), width: 1 });
+    mix(dir.path(), &trace, &Options { io, ..Options::default() }, &Quiet).unwrap();
+    let text = std::fs::read_to_string(trace).unwrap();
+    text.lines().skip(1).map(|line| line.split(' ').map(str::to_owned).collect()).collect()
+}
+
+/// The collectives of a task that are not those to open the file, by name.
+fn exchanged(lines: &[Vec<String>], task: &str) -> Vec<(Operation, [u64; 2])> {
+    let opening = 2;
+    let all = agreements(lines, task).into_iter().skip(opening);
+    let named = |[code, sent, received]: [u64; 3]| {
+        let operation = Operation::ALL.iter().find(|known| u64::from(known.default_code().0) == code);
+        (*operation.unwrap(), [sent, received])
+    };
+    all.map(named).collect()
+}
+
+#[test]
+fn an_aggregator_accesses_what_members_of_its_host_give_it() {
+    use Operation::{Allreduce, Alltoall, Bcast};
+    let write = together(true, &[(8, "one"), (0, "one")]);
+    // Where the bytes are, and the bytes.
+    assert_eq!(messages(&write, 1), [(0, 16), (0, 8)]);
+    assert_eq!((messages(&write, 0), messages(&write, 2)), (vec![(2, 16)], vec![(0, 0)]));
+    let [root, other] = ["0", "1"].map(|task| exchanged(&write, task));
+    let begin = [(Alltoall, [8, 8]), (Allreduce, [4, 4]), (Alltoall, [8, 8])];
+    assert!(root.ends_with(&[&begin[..], &[(Bcast, [4, 0])]].concat()), "{root:?}");
+    assert!(other.ends_with(&[&begin[..], &[(Bcast, [0, 4])]].concat()), "{other:?}");
+    // What is between is read, so that all can be written.
+    let holes = together(true, &[(12, "one"), (0, "one")]);
+    assert_eq!((messages(&holes, 0), messages(&holes, 2)), (vec![(2, 0), (2, 20)], vec![(0, 20), (0, 0)]));
+    for offset in [8, 12] {
+        let all = 8 + offset as u64;
+        let read = together(false, &[(offset, "one"), (0, "one")]);
+        assert_eq!((messages(&read, 0), messages(&read, 1)), (vec![(2, 0), (1, 8)], vec![(0, 16)]));
+        assert_eq!(messages(&read, 2), [(0, all)]);
+        assert!(exchanged(&read, "1").ends_with(&begin), "{read:?}");
+    }
+}
+
+/// Each has half of the bytes from the first to the last.
+#[test]
+fn each_host_has_an_aggregator_for_a_part() {
+    let lines = together(true, &[(8, "one"), (0, "two"), (16, "one")]);
+    // Of the 8 bytes of the first, 4 are in each part. The third has none in the first part.
+    assert_eq!(messages(&lines, 0), [(1, 16), (1, 4), (3, 12)]);
+    assert_eq!(messages(&lines, 1), [(0, 16), (0, 8), (3, 12)]);
+    assert_eq!(messages(&lines, 2), [(1, 16), (1, 8)]);
+    let last = exchanged(&lines, "2").pop();
+    assert_eq!(last, Some((Operation::Allreduce, [4, 4])));
 }

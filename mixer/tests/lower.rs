@@ -57,6 +57,21 @@ fn a_broadcast_goes_down_its_tree() {
     assert_eq!(of("1"), ["2 1 1 0 0 490 -1", "5 1 1 0 2 290 1"]);
 }
 
+/// A member sends on what it has received.
+#[test]
+fn a_broadcast_is_passed_on_when_it_has_come() {
+    let mut program = Program::new(4);
+    for rank in 0..4 {
+        program.collective(rank, Operation::Bcast, Some(0));
+    }
+    let (lines, _) = lowered(&program.finish().tasks, 1);
+    let of_2 =
+        lines[2..].iter().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|line| line[1] == "2");
+    let shown: Vec<_> = of_2.map(|line| (line[2].to_owned(), line[4].parse::<u32>().unwrap() % 4)).collect();
+    // The mark of the message, the message to the last rank behind it, and the end.
+    assert_eq!(shown, [("2", 0), ("3", 2), ("2", 1)].map(|(to, after)| (to.to_owned(), after)));
+}
+
 #[test]
 fn true_counts_are_used() {
     static COUNTS: [[u64; 2]; 2] = [[1, 20], [300, 4000]];

@@ -30,6 +30,8 @@ fn program(threads: bool) -> Program {
     call(0, 2300, 2310, Action::Send(sending(1, 1, 64, None)));
     call(1, 2040, 2050, Action::Send(sending(1, 5, 64, None)));
     call(0, 2510, 2510, mark(false));
+    // Calls that make no record and are recorded all the same.
+    call(0, 5000, 5300, Action::CommunicatorFree(capture::WORLD));
     // Without a core, of which the time outside the phase has a part.
     call(0, 6000, 6900, Action::Preempted);
     call(0, 7000, 7000, mark(true));

@@ -207,19 +207,25 @@ fn impossible_ones_are_refused() {
 /// A start with very many partitions is a few bytes of a capture.
 #[test]
 fn very_many_partitions_are_counted() {
-    let mut program = Program::new(2);
-    init(&mut program, 0, u32::MAX, 10);
-    init(&mut program, 1, u32::MAX, 10);
-    for task in 0..2 {
-        start(&mut program, task, 0);
+    let with = |partitions| {
+        let mut program = Program::new(2);
+        init(&mut program, 0, partitions, 10);
+        init(&mut program, 1, partitions, 10);
+        for task in 0..2 {
+            start(&mut program, task, 0);
+        }
+        ready(&mut program, 0, partitions, 10);
+        for task in 0..2 {
+            program.complete(task, 0, Outcome::Done);
+        }
+        program.finish();
+        let (_, summary) = mixed(&program, &Options::default()).unwrap();
+        let bytes: u64 = summary.not_representable.values().map(|tally| tally.bytes.0).sum();
+        (summary.messages, bytes)
+    };
+    let most = 1 << 16;
+    assert_eq!(with(most), (most.into(), 0));
+    for partitions in [most + 1, u32::MAX] {
+        assert_eq!(with(partitions), (0, 20 * u64::from(partitions)));
     }
-    ready(&mut program, 0, u32::MAX, 10);
-    for task in 0..2 {
-        program.complete(task, 0, Outcome::Done);
-    }
-    program.finish();
-    let (_, summary) = mixed(&program, &Options::default()).unwrap();
-    assert_eq!(summary.messages, 0);
-    let bytes: u64 = summary.not_representable.values().map(|tally| tally.bytes.0).sum();
-    assert_eq!(bytes, 20 * u64::from(u32::MAX));
 }

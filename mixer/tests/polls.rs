@@ -165,10 +165,15 @@ fn own_work_has_a_factor() {
         let (times, awaited, kept) = times_of(Options { own_work: Some(factor), ..Options::default() });
         assert_eq!((times, awaited), (expected.to_vec(), 7500), "{factor}");
         assert_eq!(kept, (400.0 * factor) as u64, "{factor}");
+        // The receive that is posted takes 10 ns.
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { own_work: Some(factor), ..Options::default() };
+        let summary = mixed(&dir.path().join("t.vef"), options);
+        assert_eq!(summary.spent.calls_kept, (10.0 * factor) as u64, "{factor}");
     }
 }
 
-/// Rank 0 polls 1 ms before it waits for a send of its own, with a receive pending or not, by a function that tests requests or looks for messages.
+/// Rank 0 polls 1 ms before it waits for the first of two sends of its own, with a receive pending or not, by a function that tests requests or looks for messages.
 /// Returns how much of the polls is no computing.
 fn waited_for_a_send(by: &'static str, receive_pending: bool) -> u64 {
     let mut program = Program::new(2);
@@ -178,12 +183,14 @@ fn waited_for_a_send(by: &'static str, receive_pending: bool) -> u64 {
     }
     let send = u64::from(receive_pending);
     program.call(0, Action::Send(sending(1, 7, 64, Some(own(send)))));
+    program.call(0, Action::Send(sending(1, 8, 64, Some(own(send + 1)))));
     let begin = program.now + 1000;
     let polls = What::By(by, Action::Polls { count: 10_000 });
     program.tasks[0].push(Happened { start: begin, end: begin + 1_000_000, thread: 0, what: polls });
     program.now = begin + 1_001_000;
     program.complete(0, send, Outcome::Done);
-    program.receive(1, 0, 7).send(1, 0, 0, 64);
+    program.complete(0, send + 1, Outcome::Done);
+    program.receive(1, 0, 7).receive(1, 0, 8).send(1, 0, 0, 64);
     if receive_pending {
         program.complete(0, 0, Outcome::Done);
     } else {
@@ -203,37 +210,122 @@ fn polls_wait_for_a_send_only_if_they_can_be_for_nothing_else() {
     assert_eq!(waited_for_a_send("MPI_Iprobe", false), 0);
 }
 
+/// What rank 0 computes before each of its marks of phases. It starts a send, then posts a receive, and from 0 on makes these calls; at 8000 it waits for
+/// the message.
+fn before_marks(options: Options, calls: &[(u64, u64, What)]) -> Vec<u64> {
+    let mut program = Program::new(2);
+    program.send(1, 0, 0, 64).call(0, Action::Send(sending(1, 1, 64, Some(request(0)))));
+    program.post(0, Some(1), 1).receive(1, 0, 1);
+    let begin = program.tasks[0].last().unwrap().end;
+    let done = Action::Complete(Completions::Run { first: request(1), count: 1 });
+    for (start, end, what) in calls.iter().cloned().chain([(8_000, 8_010, What::Plain(done))]) {
+        program.tasks[0].push(Happened { start: begin + start, end: begin + end, thread: 0, what });
+    }
+    program.now = begin + 10_000;
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+    capture::write(&capture, &program.tasks);
+    mix(&capture, &trace, &options, &Quiet).unwrap();
+    let reader = Reader::open(&trace).unwrap();
+    let mut notes = reader.notes(Section::Moments, Rank(0)).unwrap();
+    let mut found = Vec::new();
+    while let Some((_, note)) = notes.next(&reader).unwrap() {
+        if let Note::BeforePhase(Ticks(before)) = note {
+            // The record in front is that of the send, and the posting of the receive takes part in the time.
+            found.push(before - 100);
+        }
+    }
+    found
+}
+
+fn mark(begin: bool, at: u64) -> (u64, u64, What) {
+    (at, at, What::Plain(Action::Phase { begin, name: "solve" }))
+}
+
+fn polls(start: u64, end: u64) -> (u64, u64, What) {
+    (start, end, What::By("MPI_Iprobe", Action::Polls { count: 1 }))
+}
+
+/// Of a window without a message.
+fn synchronisation(start: u64, end: u64) -> (u64, u64, What) {
+    let detail = Detail::Sync { window: WindowId(0), target: None, exclusive: false, assert: 0, group: None };
+    let bytes = vef_format::units::Bytes(0);
+    (start, end, What::By("MPI_Win_sync", Action::Other { bytes, detail }))
+}
+
 /// What is computed before a phase is so without the polls before it, if these wait: the phase has what is behind.
 #[test]
 fn polls_before_a_phase_are_not_computed_before_it() {
-    for (polls, before) in [(Polls::Wait, 3_000 - 1_000), (Polls::Compute, 3_000)] {
-        let mut program = Program::new(2);
-        program.send(1, 0, 0, 64);
-        program.post(0, Some(1), 0);
-        let begin = program.tasks[0].last().unwrap().end;
-        let mut call = |start, end, action| {
-            let (start, end) = (begin + start, begin + end);
-            program.tasks[0].push(Happened { start, end, thread: 0, what: What::Plain(action) });
-        };
-        call(1_000, 2_000, Action::Polls { count: 1 });
-        call(3_000, 3_000, Action::Phase { begin: true, name: "solve" });
-        call(8_000, 8_010, Action::Complete(Completions::Run { first: request(0), count: 1 }));
-        call(8_020, 8_020, Action::Phase { begin: false, name: "solve" });
-        program.now = begin + 10_000;
-        program.finish();
-        let dir = tempfile::tempdir().unwrap();
-        let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
-        capture::write(&capture, &program.tasks);
-        mix(&capture, &trace, &Options { polls, ..Options::default() }, &Quiet).unwrap();
-        let reader = Reader::open(&trace).unwrap();
-        let mut notes = reader.notes(Section::Moments, Rank(0)).unwrap();
-        let mut found = Vec::new();
-        while let Some((_, note)) = notes.next(&reader).unwrap() {
-            if let Note::BeforePhase(Ticks(before)) = note {
-                found.push(before);
-            }
-        }
-        // The request was posted in the time of the same record.
-        assert_eq!(found, [begin - 1110 + before, 10], "{polls:?}");
+    for (kind, before) in [(Polls::Wait, 3_000 - 1_000), (Polls::Compute, 3_000)] {
+        let options = Options { polls: kind, ..Options::default() };
+        assert_eq!(before_marks(options, &[polls(1_000, 2_000), mark(true, 3_000)]), [before], "{kind:?}");
     }
+}
+
+/// A call without a record, behind polls, is not what these wait for.
+#[test]
+fn polls_before_a_phase_wait_for_the_next_record_whatever_call_is_between() {
+    let other = Action::Other { bytes: vef_format::units::Bytes(0), detail: Detail::None };
+    let other = (2_100, 2_110, What::By("MPI_Win_get_attr", other));
+    let computed = Options { send_waits: SendWaits::Compute, ..Options::default() };
+    for (options, between, lasted) in [
+        (Options::default(), other, 0),
+        (computed, synchronisation(2_100, 2_110), 0),
+        (Options::default(), synchronisation(2_100, 2_110), 10),
+    ] {
+        let calls = [polls(1_000, 2_000), between, mark(true, 3_000)];
+        assert_eq!(before_marks(options, &calls), [3_000 - 1_000 - lasted]);
+    }
+    // Those before the wait for a send have ended with it, and are computing, as a receive is pending.
+    let wait = What::Plain(Action::Complete(Completions::Run { first: request(0), count: 1 }));
+    let calls = [polls(1_000, 2_000), (2_100, 2_110, wait), mark(true, 3_000)];
+    assert_eq!(before_marks(Options::default(), &calls), [3_000 - 10]);
+}
+
+/// A time without a core is left out of what is behind it only.
+#[test]
+fn each_mark_has_what_is_left_out_before_it() {
+    let preempted = |start, end| (start, end, What::Plain(Action::Preempted));
+    let calls = [
+        preempted(500, 1_000),
+        synchronisation(1_100, 1_110),
+        mark(true, 2_000),
+        preempted(2_500, 3_000),
+        mark(false, 4_000),
+        preempted(4_500, 5_000),
+        mark(true, 6_000),
+        mark(false, 6_000),
+        preempted(6_500, 7_500),
+    ];
+    assert_eq!(before_marks(Options::default(), &calls), [1_490, 2_990, 4_490, 4_490]);
+}
+
+/// A receive is pending for which the polls may be, so only what they take beyond their usual time is waiting.
+#[test]
+fn a_wait_for_a_send_begins_behind_the_polls_that_are_computing() {
+    let mut program = Program::new(2);
+    program.post(0, Some(1), 0).call(0, Action::Send(sending(1, 1, 64, Some(request(1)))));
+    let begin = program.now + 10;
+    for (start, end) in [(1_000, 2_000), (3_000, 9_000)] {
+        let what = What::Plain(Action::Polls { count: 10 });
+        program.tasks[0].push(Happened { start: begin + start, end: begin + end, thread: 0, what });
+    }
+    program.now = begin + 10_000 - 100;
+    program.complete(0, 1, Outcome::Done).receive(1, 0, 1).send(1, 0, 0, 64);
+    program.complete(0, 0, Outcome::Done).finish();
+    let dir = tempfile::tempdir().unwrap();
+    let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+    capture::write(&capture, &program.tasks);
+    mix(&capture, &trace, &Options::default(), &Quiet).unwrap();
+    let reader = Reader::open(&trace).unwrap();
+    let mut notes = reader.notes(Section::Sends, Rank(0)).unwrap();
+    let mut waits = Vec::new();
+    while let Some((_, note)) = notes.next(&reader).unwrap() {
+        if let Note::SendWait { before, took, .. } = note {
+            waits.push((before.0, took.0));
+        }
+    }
+    // A poll usually takes 100 ns.
+    assert_eq!(waits, [(10_000 - 5_000, 0)]);
 }

@@ -1,7 +1,7 @@
 //! One-sided communication: what the target sends, and when, follows from the calls of the origin.
 
 use crate::capture::{self, Program, WORLD, What};
-use mixer::{Creations, MixError, Options, Problem, Quiet, Rma, Summary, mix};
+use mixer::{Creations, MixError, Options, Problem, Quiet, Rma, SendWaits, Summary, mix};
 use std::collections::HashMap;
 use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;
@@ -256,6 +256,80 @@ fn requests_are_answered_where_the_target_waits_unless_the_answer_was_there_befo
     assert_eq!(with(250), [first, second, answer, mark, mark]);
     assert_eq!(with(150), [first, answer, second, mark, mark]);
     assert_eq!(with(50), [answer, first, second, mark, mark]);
+}
+
+/// What the records of task 1 are, of a program in which its peer asks for 100 kB, which takes very long: the request comes 50 ns after its call.
+fn while_asked(calls: impl Fn(&mut Program)) -> Vec<String> {
+    let mut program = Program::new(2);
+    window(&mut program);
+    call(&mut program, 0, "MPI_Get", transfer(1, 0, 100_000));
+    call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+    lasts(&mut program, 0, 5000);
+    calls(&mut program);
+    let text = mixed(&program, None).unwrap();
+    assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+    let records = records(&text, "1").into_iter();
+    records.map(|record| record.split(" at ").next().unwrap().to_owned()).collect()
+}
+
+/// Also where its origin has the answer after what the target does next.
+#[test]
+fn a_request_is_answered_in_the_first_call_behind_it_that_waits() {
+    let [answer, mark] = ["0 100000", "1 0"];
+    let waits = while_asked(|program| {
+        program.send(1, 1, 6, 9).receive(1, 1, 6).send(1, 0, 5, 8);
+        program.now += 10_000;
+        program.receive(0, 1, 5).finish();
+    });
+    assert_eq!(waits, ["1 9", mark, answer, "0 8", mark]);
+    // The request of a put is no wait, and has a record of its own.
+    let asks = while_asked(|program| {
+        call(program, 1, "MPI_Put", transfer(0, 64, 0));
+        program.send(1, 0, 5, 8);
+        program.now += 10_000;
+        program.receive(0, 1, 5);
+        (0..2).for_each(|task| call(program, task, "MPI_Win_fence", sync(None)));
+        program.finish();
+    });
+    assert_eq!(asks, ["0 64", "0 8", answer, mark]);
+    // The end of MPI waits for all.
+    let ends = while_asked(|program| {
+        program.call(1, Action::Finalize);
+        program.now += 10_000;
+        program.call(0, Action::Finalize);
+    });
+    assert_eq!(ends, [answer, mark]);
+    // A target that is killed gives its answers, too.
+    let killed = while_asked(|program| {
+        program.now += 10_000;
+        program.call(0, Action::Finalize);
+    });
+    assert_eq!(killed, [answer]);
+    // Of several threads, one may wait at any time.
+    let threads = while_asked(|program| {
+        for (thread, tag) in [(1, 5), (0, 6)] {
+            let send = Action::Send(crate::capture::sending(0, tag, 8, None));
+            program.add(1, thread, What::Plain(send));
+        }
+        program.now += 10_000;
+        program.receive(0, 1, 5).receive(0, 1, 6).finish();
+    });
+    assert_eq!(threads, [answer, "0 8", "0 8", mark]);
+}
+
+#[test]
+fn tasks_that_answer_are_counted_apart_from_those_with_threads() {
+    let with = |thread| {
+        let mut program = Program::new(2);
+        window(&mut program);
+        call(&mut program, 0, "MPI_Get", transfer(1, 0, 8));
+        call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+        program.add(1, thread, What::Plain(Action::Send(crate::capture::sending(0, 5, 8, None))));
+        program.receive(0, 1, 5).finish();
+        let summary = summary(&program, None);
+        (summary.answering, summary.threaded)
+    };
+    assert_eq!((with(0), with(1)), ((1, 0), (0, 1)));
 }
 
 /// It is an error of the program, which the libraries let pass.
@@ -557,6 +631,18 @@ fn all_wait_for_each_other_when_a_window_is_made_and_freed_and_gets_hints() {
     assert_eq!(records(&text, "0").len(), 1, "{text}");
 }
 
+/// Nobody waits in it, and there is no message that a trace would lack.
+#[test]
+fn a_lock_of_all_is_not_counted_as_missing() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    for function in ["MPI_Win_lock_all", "MPI_Win_sync"] {
+        call(&mut program, 0, function, sync(None));
+    }
+    let summary = summary(program.finish(), None);
+    assert!(summary.not_representable.is_empty(), "{:?}", summary.not_representable);
+}
+
 #[test]
 fn impossible_targets_are_refused_and_unknown_windows_counted() {
     let mut program = Program::new(2);
@@ -601,6 +687,19 @@ fn accesses_beyond_a_window_are_counted_and_replay() {
     };
     let (within, trace) = with(&[0, 936], None);
     assert_eq!(within, 0);
+    // Where nothing is moved, nothing is reached.
+    let mut program = Program::new(2);
+    window(&mut program);
+    call(&mut program, 0, "MPI_Put", at(2000, transfer(1, 0, 0)));
+    assert_eq!(summary(program.finish(), None).outside_windows, 0);
+    // A window that is made without memory gets it later, anywhere.
+    let mut program = Program::new(2);
+    for task in 0..2 {
+        let dynamic = Detail::Window { id: WINDOW, comm: WORLD, size: Bytes(0), unit: 0 };
+        call(&mut program, task, "MPI_Win_create_dynamic", dynamic);
+    }
+    call(&mut program, 0, "MPI_Put", at(2000, transfer(1, 64, 0)));
+    assert_eq!(summary(program.finish(), None).outside_windows, 0);
     for beyond in [[0, 937], [-1, 0], [i64::MAX, 5], [i64::MIN, i64::MAX]] {
         for memory in [None, Some(Bytes(1))] {
             assert_eq!(with(&beyond, memory), (2, trace.clone()), "{beyond:?}");
@@ -660,6 +759,11 @@ fn answers_without_the_target_are_counted() {
         };
         program.call(1, Action::Polls { count: 1 });
         lasts(&mut program, 1, 100, 1000);
+        // These are no calls.
+        program.call(1, Action::Phase { begin: true, name: "solve" });
+        lasts(&mut program, 1, 2000, 2000);
+        program.call(1, Action::Preempted);
+        lasts(&mut program, 1, 2000, 3000);
         call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
         lasts(&mut program, 0, get, get + 1);
         call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
@@ -699,18 +803,60 @@ fn local_completion_waits_for_the_latest_put() {
     let dir = tempfile::tempdir().unwrap();
     let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
     capture::write(&capture, &program.tasks);
-    mix(&capture, &trace, &Options::default(), &Quiet).unwrap();
-    let reader = Reader::open(&trace).unwrap();
-    let mut notes = reader.notes(Section::Sends, Rank(0)).unwrap();
-    let mut waits = Vec::new();
-    while let Some((place, note)) = notes.next(&reader).unwrap() {
-        if let Note::SendWait { send, took, .. } = note {
-            waits.push((place, send, took.0));
+    for (send_waits, lasts) in [(SendWaits::Replay, 0), (SendWaits::Compute, 10)] {
+        mix(&capture, &trace, &Options { send_waits, ..Options::default() }, &Quiet).unwrap();
+        let reader = Reader::open(&trace).unwrap();
+        let mut notes = reader.notes(Section::Sends, Rank(0)).unwrap();
+        let mut waits = Vec::new();
+        while let Some((place, note)) = notes.next(&reader).unwrap() {
+            if let Note::SendWait { send, took, .. } = note {
+                waits.push((place, send, took.0));
+            }
         }
+        // Behind the records of the window.
+        let first = waits[0].1 - 1;
+        assert_eq!(waits, [(first + 2, first + 1, lasts), (first + 3, first + 2, lasts)]);
     }
-    // Behind the records of the window.
-    let first = waits[0].1 - 1;
-    assert_eq!(waits, [(first + 2, first + 1, 0), (first + 3, first + 2, 0)]);
+}
+
+/// Each waits for the latest put to its own target. The polls in front of the first one are in front of the second one, too, but count once.
+#[test]
+fn local_completion_is_that_of_one_target() {
+    let mut program = Program::new(3);
+    window(&mut program);
+    for target in [2, 1] {
+        call(&mut program, 0, "MPI_Put", transfer(target, 64, 0));
+    }
+    let begin = program.now;
+    for (start, end) in [(1000, 2000), (3000, 9000)] {
+        let what = What::By("MPI_Iprobe", Action::Polls { count: 10 });
+        let (start, end) = (begin + start, begin + end);
+        program.tasks[0].push(capture::Happened { start, end, thread: 0, what });
+    }
+    for (at, target) in [(10_000, 1), (30_000, 2)] {
+        program.now = begin + at - 100;
+        call(&mut program, 0, "MPI_Win_flush_local", sync(Some(target)));
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+    capture::write(&capture, &program.tasks);
+    // A poll usually takes 100 ns, so 5000 ns of them are waiting.
+    for (send_waits, first, then) in [
+        (SendWaits::Replay, (9_990 - 5_000, 0), (19_990, 0)),
+        (SendWaits::Compute, (9_990 - 7_000, 2_010), (19_990, 10)),
+    ] {
+        mix(&capture, &trace, &Options { send_waits, ..Options::default() }, &Quiet).unwrap();
+        let reader = Reader::open(&trace).unwrap();
+        let mut notes = reader.notes(Section::Sends, Rank(0)).unwrap();
+        let mut waits = Vec::new();
+        while let Some((place, note)) = notes.next(&reader).unwrap() {
+            if let Note::SendWait { send, before, took } = note {
+                waits.push((place - send, (before.0, took.0)));
+            }
+        }
+        assert_eq!(waits, [(1, first), (2, then)], "{send_waits:?}");
+    }
 }
 
 /// What the library of the capture sends, by the component of Open MPI that answers so.

@@ -108,7 +108,7 @@ impl Builder<'_> {
             }
         };
         if io.collective && io.request.is_none() && !self.agreements.of(event.call).is_empty() {
-            let place = (!is_shared || bytes == Bytes::ZERO).then(|| file.place(at, bytes));
+            let place = (!is_shared).then(|| file.place(at, bytes));
             let (of, number) = (file.of, file.accesses);
             file.accesses += 1;
             self.task.accesses.push(Access { comm, at: event.start.0, place, bytes });

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use ::collectives::choose::Table;
     use vef_format::capture::event::{
-        CallSlot, Collective, Communicator, DatatypeId, Members, Origin, Remote,
+        CallSlot, Collective, Communicator, Completions, DatatypeId, Members, Origin, Remote, RequestId,
     };
     use vef_format::ids::CommId;
     use vef_format::operation::{Amounts, Operation};
@@ -247,14 +247,6 @@ mod tests {
         let options = WalkOptions { lower: Some(&table), ..WalkOptions::default() };
         let mut walk = Walk::new(Rank(0), &communicators, options, None, None, 0);
         walk.0.most = 3500;
-        let world = Communicator {
-            id: comm,
-            origin: Origin::World,
-            split: None,
-            members: Members::All,
-            remote: Remote::None,
-            foreign: false,
-        };
         let alltoall = Collective {
             operation: Operation::Alltoall,
             comm,
@@ -272,7 +264,7 @@ mod tests {
             (&mut walk).take(&Event { start, end, thread: 0, call: CallSlot::NONE, action })
         };
         take(Action::Init).unwrap();
-        take(Action::Communicator(world)).unwrap();
+        take(Action::Communicator(world())).unwrap();
         let mut calls = 2;
         let error = loop {
             match take(Action::Collective(alltoall.clone())) {
@@ -287,5 +279,39 @@ mod tests {
         assert!(expected && calls < 5, "{error}, after {calls} events");
         let task = &walk.0.task;
         assert!(task.sends.len() + task.receives.len() < 3500);
+    }
+
+    fn world() -> Communicator<'static> {
+        let (origin, members, remote) = (Origin::World, Members::All, Remote::None);
+        Communicator { id: CommId(0), origin, split: None, members, remote, foreign: false }
+    }
+
+    /// Requests of a damaged capture.
+    #[test]
+    fn unknown_requests_are_counted() {
+        let communicators = Communicators::new(2);
+        let mut walk = Walk::new(Rank(0), &communicators, WalkOptions::default(), None, None, 0);
+        let first = RequestId { thread: 0, number: 7 };
+        let complete = Action::Complete(Completions::Run { first, count: 3 });
+        for action in [Action::Init, Action::Communicator(world()), complete, Action::Forget(first)] {
+            let (start, end) = (Nanos(1), Nanos(1));
+            (&mut walk).take(&Event { start, end, thread: 0, call: CallSlot::NONE, action }).unwrap();
+        }
+        assert_eq!(walk.0.task.counts.unknown_requests, 3 + 1);
+    }
+
+    /// So many collectives are kept when the records are read: not all.
+    #[test]
+    fn what_depends_on_the_latest_collective_reaches_no_further() {
+        let communicators = Communicators::new(2);
+        let mut walk = Walk::new(Rank(0), &communicators, WalkOptions::default(), None, None, 0);
+        let barrier = Action::Collective(creations::collective(Operation::Barrier, CommId(0)));
+        let calls = std::iter::repeat_n(barrier, 10);
+        for action in [Action::Init, Action::Communicator(world())].into_iter().chain(calls) {
+            let (start, end) = (Nanos(1), Nanos(1));
+            (&mut walk).take(&Event { start, end, thread: 0, call: CallSlot::NONE, action }).unwrap();
+        }
+        // A collective itself is behind the one that it depends on.
+        assert_eq!((walk.0.task.collectives, walk.0.task.reach), (10, 2));
     }
 }

@@ -8,7 +8,7 @@ use crate::thread_notes::{ThreadNotes, UnplacedNotes};
 use std::ops::Range;
 use vef_format::account::{Account, Entry};
 use vef_format::capture;
-use vef_format::capture::event::{Action, CallSlot, Collective, Detail, Event, Send, SendMode};
+use vef_format::capture::event::{Action, CallSlot, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, Section, TaskNotes};
 use vef_format::files::FileUses;
 use vef_format::units::{Nanos, Ticks};
@@ -56,6 +56,8 @@ struct Since {
     end: u64,
     /// End of its latest event that made a record.
     recorded: u64,
+    /// Its failed polls in front of `end` of which the next record says whether they waited.
+    before_end: Polled,
     /// What of its time since then is no computing: ascending by number of marks.
     left_out: Vec<LeftOut>,
 }
@@ -82,13 +84,13 @@ struct PhaseMark {
 
 impl Since {
     fn at(event: u64) -> Self {
-        Self { end: event, recorded: event, left_out: Vec::new() }
+        Self { end: event, recorded: event, before_end: Polled::default(), left_out: Vec::new() }
     }
 
     /// An event with records ends.
     #[inline(always)]
     fn restart(&mut self, event: u64) {
-        (self.end, self.recorded) = (event, event);
+        (self.end, self.recorded, self.before_end) = (event, event, Polled::default());
         self.left_out.clear();
     }
 
@@ -102,8 +104,8 @@ impl Since {
         &mut self.left_out[last]
     }
 
-    /// Its failed polls since `end`.
-    fn polled(&self) -> Polled {
+    /// Its failed polls since its latest record, but for those that have been settled.
+    fn open_polls(&self) -> Polled {
         let mut sum = Polled::default();
         self.left_out.iter().for_each(|left_out| sum.add(left_out.polled));
         sum
@@ -111,10 +113,12 @@ impl Since {
 
     /// The polls so far `waited` as a whole, or beyond their usual time.
     fn settle_polls(&mut self, waited: bool) {
+        let passed = std::mem::take(&mut self.before_end).waiting(waited);
         for LeftOut { took, polled, .. } in &mut self.left_out {
             let polls = std::mem::take(polled).waiting(waited);
             (*took, self.end) = (took.saturating_add(polls), self.end.saturating_add(polls));
         }
+        self.end = self.end.saturating_sub(passed);
     }
 
     /// What it computed from its latest record to `mark`, the one with that number (from 0), if the polls before its next record `waited`.
@@ -306,11 +310,10 @@ impl NoteTaker {
             }
             Action::Collective(_)
             | Action::Creation(_)
+            | Action::CommunicatorFree(_)
             | Action::Neighbourhood(_)
             | Action::Partitioned(_)
-            | Action::Other { .. }
-                if !records.is_empty() =>
-            {
+            | Action::Other { .. } => {
                 for send in std::mem::take(&mut self.detached) {
                     self.put(event.thread, send.0.into(), &Note::Detached);
                 }
@@ -331,14 +334,8 @@ impl NoteTaker {
                 self.pending.push(PhaseMark { at, thread, place: records.end });
                 self.marks += 1;
             }
-            Action::Other { detail: Detail::Sync { .. }, .. }
-                if self.replayed.is_some() || !self.sent.is_empty() =>
-            {
-                self.complete(event, records);
-            }
             // The call table has the name: without it, there are no records.
-            _ if !records.is_empty() => return Some(Function::CREATION),
-            _ => {}
+            _ => return Some(Function::CREATION),
         }
         None
     }
@@ -410,16 +407,20 @@ impl NoteTaker {
         // If the wait made records, its time is in these.
         if records.is_empty() {
             let since = &mut self.since[usize::from(event.thread)];
-            let polled = since.polled();
+            let (polled, passed) = (since.open_polls(), since.before_end);
             before = event.start.0.saturating_sub(since.end);
             // What the polls took beyond their usual time is in no record; that is computing, or a part of a wait that is computing.
-            let (all, beyond) = (polled.all.min(before), polled.beyond.min(before));
+            let (all, beyond) = (polled.all - passed.all, polled.beyond - passed.beyond);
+            let (all, beyond) = (all.min(before), beyond.min(before));
             (before, took) = match replayed {
                 Some(true) => (before - all, 0),
                 Some(false) => (before - beyond, 0),
                 None => (before - all, lasted + (all - beyond)),
             };
-            since.settle_polls(replayed == Some(true));
+            // A synchronisation of a window says nothing about the polls before it.
+            if let Action::Complete(_) = event.action {
+                since.settle_polls(replayed == Some(true));
+            }
             self.leave_out(event.thread, if replayed.is_some() { lasted } else { 0 });
         }
         // Without sends, it waited for requests that the trace cannot represent, or that are complete at once there.
@@ -428,6 +429,7 @@ impl NoteTaker {
         }
         let since = &mut self.since[usize::from(event.thread)];
         since.end = event.end.0.max(since.end);
+        since.before_end = since.open_polls();
         for at in 0..self.sent.len() {
             let note =
                 Note::SendWait { send: self.sent[at].0.into(), before: Ticks(before), took: Ticks(took) };

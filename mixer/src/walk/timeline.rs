@@ -98,12 +98,18 @@ impl Timeline {
     #[inline(always)]
     pub(super) fn end(&mut self, event: &Event<'_>, chain: &Chain) -> bool {
         let Some(after) = chain.0 else { return false };
-        let thread = usize::from(event.thread);
+        *self.previous(event.thread) = Some(Previous { end: event.end, after });
+        true
+    }
+
+    /// The latest event of `thread`.
+    #[inline(always)]
+    fn previous(&mut self, thread: u16) -> &mut Option<Previous> {
+        let thread = usize::from(thread);
         if thread >= self.previous.len() {
             self.previous.resize(thread + 1, None);
         }
-        self.previous[thread] = Some(Previous { end: event.end, after });
-        true
+        &mut self.previous[thread]
     }
 
     /// Whether the thread's latest call that made a record waited for something.
@@ -136,12 +142,9 @@ impl Timeline {
 
     /// So much of the thread's time since its latest record is not computing.
     pub(super) fn leave_out(&mut self, thread: u16, took: u64) {
-        let thread = usize::from(thread);
         let Some(zero) = self.zero else { return };
-        if thread >= self.previous.len() {
-            self.previous.resize(thread + 1, None);
-        }
-        let previous = self.previous[thread].get_or_insert(Previous { end: zero, after: After::Start });
+        let zero = Previous { end: zero, after: After::Start };
+        let previous = self.previous(thread).get_or_insert(zero);
         previous.end.0 = previous.end.0.saturating_add(took);
     }
 
@@ -154,18 +157,14 @@ impl Timeline {
     /// what they were.
     #[cold]
     pub(super) fn mark_computed(&mut self, task: &mut Task, thread: u16, at: Nanos, polls: u64) {
-        let slot = usize::from(thread);
-        if slot >= self.previous.len() {
-            self.previous.resize(slot + 1, None);
-        }
         let zero = Previous { end: *self.zero.get_or_insert(at), after: After::Start };
-        let Previous { end, after } = self.previous[slot].unwrap_or(zero);
+        let Previous { end, after } = self.previous(thread).unwrap_or(zero);
         // As much earlier as the thread polled.
         let computed = at.0.saturating_sub(polls).max(end.0);
         let record = Record { thread, body: Body::Mark, after, time: computed - end.0 };
         let event = Event { start: at, end: at, thread, call: CallSlot::NONE, action: Action::Preempted };
         self.add(task, &event, at, record);
-        self.previous[slot] = Some(Previous { end: Nanos(computed), after: After::Sent });
+        *self.previous(thread) = Some(Previous { end: Nanos(computed), after: After::Sent });
     }
 
     /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message; in front

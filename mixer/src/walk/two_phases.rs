@@ -9,7 +9,6 @@ use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::two_phase::{Covered, Plan};
 use std::ops::Range;
-use vef_format::account::TimePart;
 use vef_format::capture::event::{Collective, Event};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::Operation;
@@ -108,7 +107,7 @@ impl Builder<'_> {
             Exchange::Places => Bytes::ZERO,
             Exchange::Round(round) => plan.share(member, &plan.piece(number, *round)),
         };
-        let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
+        let mut awaited = Lowered::of_window(Vec::new());
         for (number, aggregator) in plan.aggregators() {
             let members = if aggregator == own { plan.members() } else { own..own + 1 };
             for member in members.filter(|&member| member != aggregator) {
@@ -142,7 +141,7 @@ impl Builder<'_> {
     ) -> Result<(), Problem> {
         let Some(StorageServers { first: first_task, servers }) = self.options.io else { return Ok(()) };
         let index = self.comms.get(of)?.index;
-        let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
+        let mut awaited = Lowered::of_window(Vec::new());
         for (server, share) in servers.shares(first_server, piece.start, Bytes(piece.end - piece.start)) {
             let moved = if write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };
             let server = Rank(first_task.0 + server);
