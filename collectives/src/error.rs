@@ -72,8 +72,8 @@ pub enum Error {
     /// A sum of sizes beyond 2⁶⁴ − 1 bytes.
     #[error("the sizes add up to more than 2^64 - 1 bytes")]
     TooLarge,
-    /// More than 2³² − 1 segments.
-    #[error("{bytes} bytes in segments of {segment} are more segments than 2^32 - 1")]
+    /// More than 2³⁰ segments.
+    #[error("{bytes} bytes in segments of {segment} are more segments than 2^30")]
     TooManySegments {
         /// Bytes to be segmented.
         bytes: u64,

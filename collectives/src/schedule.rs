@@ -27,6 +27,9 @@ pub fn steps<'a>(
     Ok(std::iter::from_fn(move || cursor.next(sizes)))
 }
 
+/// Of one vector or block: steps and rounds, several a segment, are counted in 32 bits.
+const MOST_SEGMENTS: u32 = 1 << 30;
+
 impl Cursor {
     /// How far it has come, for [`Cursor::moved_to`]: phases left, lap, round, position.
     pub fn position(&self) -> [u32; 4] {
@@ -83,8 +86,10 @@ impl Cursor {
         let (length, of) = (description.segments)(&cursor, sizes, segment);
         cursor.segment = length;
         let segments = of.div_ceil(length).max(1);
-        cursor.segments =
-            u32::try_from(segments).map_err(|_| Error::TooManySegments { bytes: of, segment })?;
+        if segments > u64::from(MOST_SEGMENTS) {
+            return Err(Error::TooManySegments { bytes: of, segment });
+        }
+        cursor.segments = segments as u32;
         Ok(cursor)
     }
 

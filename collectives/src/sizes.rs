@@ -130,9 +130,10 @@ impl Counts {
         (self.starts.len() - 1) as u32
     }
 
-    /// Bytes of the shortest block.
-    pub(crate) fn shortest(&self) -> u64 {
-        self.starts.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or_default()
+    /// Bytes of the shortest and of the longest block.
+    pub(crate) fn extremes(&self) -> [u64; 2] {
+        let lengths = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
+        [lengths.clone().min(), lengths.max()].map(Option::unwrap_or_default)
     }
 
     /// Bytes of one rank's block.

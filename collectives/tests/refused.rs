@@ -83,8 +83,8 @@ fn sizes_that_make_no_sense_are_refused() {
         let choice = Choice::plain(Algorithm::Binomial).segmented(1);
         Cursor::new(member, choice, Sizes::Bytes(bytes)).err()
     };
-    assert_eq!(segmented((1 << 32) - 1), None);
-    assert_eq!(segmented(1 << 32), Some(Error::TooManySegments { bytes: 1 << 32, segment: 1 }));
+    assert_eq!(segmented(1 << 30), None);
+    assert_eq!(segmented((1 << 30) + 1), Some(Error::TooManySegments { bytes: (1 << 30) + 1, segment: 1 }));
 }
 
 /// Four ranks with blocks of 6 bytes, or of 1, 2, 3 and 14, of which rank 2 has the third: bytes of MPI's send and receive buffers.
@@ -163,12 +163,18 @@ fn schedules_with_any_fanout_and_segment_are_short_or_refused() {
     assert_eq!(channels(129), Some(Error::TooManyChannels { channels: 129 }));
 }
 
-/// The number of segments is added to the height of the trees.
 #[test]
-fn double_trees_of_as_many_segments_as_there_can_be_do_not_end_early() {
-    let member = Member { operation: Allreduce, ranks: 8, rank: 3, root: 0, unit: 1 };
-    let choice = Choice::plain(Algorithm::DoubleTree).segmented(1);
-    let vector = Sizes::Bytes(2 * u64::from(u32::MAX));
-    let steps = steps(member, choice, vector).expect("no more segments than 2^32 - 1");
-    assert_eq!(steps.take(1000).count(), 1000);
+fn there_are_2_to_the_30_segments_at_most() {
+    let counted = |operation, algorithm, sizes: Sizes<'_>| {
+        let member = Member { operation, ranks: 8, rank: 3, root: 0, unit: 1 };
+        steps(member, Choice::plain(algorithm).segmented(1), sizes).map(|steps| steps.take(1000).count())
+    };
+    let refused = Err(Error::TooManySegments { bytes: (1 << 30) + 1, segment: 1 });
+    let of_halves = |bytes: u64| counted(Allreduce, Algorithm::DoubleTree, Sizes::Bytes(2 * bytes));
+    assert_eq!([of_halves(1 << 30), of_halves((1 << 30) + 1)], [Ok(1000), refused.clone()]);
+    let of_blocks = |bytes| {
+        let counts = Counts::new([1, 2, 3, bytes, 1, 1, 1, 1]).unwrap();
+        counted(Allgatherv, Algorithm::SegmentedRing, Sizes::Blocks(&counts))
+    };
+    assert_eq!([of_blocks(1 << 30), of_blocks((1 << 30) + 1)], [Ok(1000), refused]);
 }

@@ -85,8 +85,7 @@ impl Cursor {
         let nodes = [0, 1].map(|side| self.node(side, self.rank));
         let depths = nodes.map(|node| self.depth(node));
         let height = (self.ranks - 1).ilog2() + 1;
-        let rounds = u64::from(self.segments) + u64::from(height + depths[0].max(depths[1]));
-        let last = u64::from(self.round) + 1 == rounds;
+        let last = self.round + 1 == self.segments + height + depths[0].max(depths[1]);
         let (place, comes) = match self.pos {
             pos @ 0..=5 => (pos, true),
             6 => return WAIT,

@@ -16,8 +16,9 @@ pub(super) const SEGMENTED_RING: Description = Description {
     segments: |c, sizes, segment| match sizes {
         // As long as the shortest block at least.
         _ if c.operation == Operation::Allgatherv => {
-            let shortest = if let Sizes::Blocks(counts) = sizes { counts.shortest() } else { c.piece };
-            (segment.max(shortest).max(1), 1)
+            let [shortest, longest] =
+                if let Sizes::Blocks(counts) = sizes { counts.extremes() } else { [c.piece; 2] };
+            (segment.max(shortest).max(1), longest)
         }
         _ => c.cut(c.piece + u64::from(c.unit), segment),
     },
