@@ -108,15 +108,16 @@ impl Sink for Queues {
 struct Called<'a, F> {
     queues: &'a mut Queues,
     give: &'a mut F,
-    given: usize,
+    given: bool,
 }
 
 impl<F: FnMut(Message)> Sink for Called<'_, F> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(message) = self.queues.add(next) {
+            // Those who are given messages may have room for so many alone.
+            assert!(!std::mem::replace(&mut self.given, true), "a call starts one message");
             (self.give)(message);
-            self.given += 1;
         }
     }
 
@@ -249,10 +250,10 @@ impl Replay {
             // Messages within a node that follow from the one before come before the next.
             self.move_clock(now)?;
             let Some((at, target)) = self.queues.ready.pop_by(now, &self.engine) else { break };
-            let mut called = Called { queues: &mut self.queues, give: &mut take, given: 0 };
+            let mut called = Called { queues: &mut self.queues, give: &mut take, given: false };
             self.engine.wake(Wake { at, target, inside: false }, now, &mut called)?;
             // None if it waits for its receiver.
-            left -= called.given;
+            left -= usize::from(called.given);
         }
         Ok(())
     }
