@@ -346,7 +346,7 @@ impl Output {
         let mut set = |at: usize, bytes: &[u8]| {
             fields[at - field::HEADER_SIZE..at - field::HEADER_SIZE + bytes.len()].copy_from_slice(bytes)
         };
-        // SAFETY: these fields of the header are written only here and at creation.
+        // SAFETY: these fields of the header are written at creation, and by the one thread that ends the recording: here and in `put_reason`.
         let now = unsafe { std::slice::from_raw_parts(self.head.as_mut_ptr(), field::LENGTH + 8) };
         set(field::HEADER_SIZE, &now[field::HEADER_SIZE..]);
         set(field::HEADER_SIZE, &(chunks_at as u32).to_le_bytes());

@@ -146,7 +146,7 @@ pub unsafe extern "C" fn vef_replay_next_ready(replay: *mut Instance, at: *mut u
 }
 
 /// Takes the next message that is ready at `now`: returns 1 and writes it to `message`, or returns 0 if there is
-/// none.
+/// none. What is wrong with the trace behind the message, the next call returns.
 ///
 /// # Safety
 /// `replay` is null or usable; `message` is null or can be written.

@@ -31,7 +31,10 @@ impl<'a> Packets<'a> {
 
     /// The parts of a new network.
     pub(crate) fn divide(self, parts: &'a Parts, links: &Links) -> Vec<Self> {
-        let Self { router, vcs_of_class, settings, report_sent, .. } = self;
+        let (router, settings) = (self.router, self.settings);
+        let (vcs_of_class, report_sent) = (self.vcs_of_class, self.report_sent);
+        // Before they are made, which takes as much memory again.
+        drop(self);
         let part = |part| {
             let border = Some(Box::new(Border::new(parts, part)));
             // The same settings as before.

@@ -137,7 +137,7 @@ pub(super) struct Buffer {
     /// The class of virtual channels that the link in front served last, of the class of traffic whose channels begin with this one: by
     /// its first channel.
     pub(super) served: u8,
-    /// The input that the link in front served last for the class of channels that begins with this one; [`NONE`] before the first.
+    /// The input that the link in front served last for the class of channels that begins with this one, or [`NONE`].
     pub(super) winner: u32,
     /// Its link.
     pub(super) link: LinkId,

@@ -144,6 +144,8 @@ impl<'a> Packets<'a> {
             Some(border) => border.parts.links(border.part).to_vec(),
         };
         let nodes = whole.partition_point(|link| link.0 < 2 * topology.nodes()) as u32 / 2;
+        // As if the first input of the whole network had been served last.
+        let winner = if whole.first() == Some(&LinkId(0)) { 0 } else { NONE };
         let link = |(own, whole): (u32, &LinkId)| Link {
             free: Picos::ZERO,
             next_arbitration: Picos::ZERO,
@@ -165,7 +167,7 @@ impl<'a> Packets<'a> {
             first: NONE,
             last: NONE,
             credit: rooms[usize::from(link.class.0)],
-            winner: NONE,
+            winner,
             served: 0,
             busy: Picos::ZERO,
         };
