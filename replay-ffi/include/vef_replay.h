@@ -609,7 +609,7 @@ int vef_replay_next_ready(vef_replay *replay, uint64_t *at);
 
 /**
  * Takes the next message that is ready at `now`: returns 1 and writes it to `message`, or returns 0 if there is
- * none. What is wrong with the trace behind the message, the next call returns.
+ * none.
  */
 int vef_replay_pop_ready(vef_replay *replay, uint64_t now, struct vef_message *message, size_t size);
 

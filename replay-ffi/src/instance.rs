@@ -58,7 +58,7 @@ impl Instance {
     unsafe fn pop(&mut self, now: Picos, messages: Out<Message>, room: usize) -> Result<usize, Failure> {
         let mut count = 0;
         let take = |message| {
-            // SAFETY: the caller's promise; at most `room` are given.
+            // SAFETY: the caller's promise.
             unsafe { messages.write(count, Message::from(message)) };
             count += 1;
         };
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn vef_replay_next_ready(replay: *mut Instance, at: *mut u
 }
 
 /// Takes the next message that is ready at `now`: returns 1 and writes it to `message`, or returns 0 if there is
-/// none. What is wrong with the trace behind the message, the next call returns.
+/// none.
 ///
 /// # Safety
 /// `replay` is null or usable; `message` is null or can be written.

@@ -104,20 +104,17 @@ impl Sink for Queues {
     }
 }
 
-/// The same, and what is given the message that was called for.
-struct Called<'a, F> {
+/// The same, and the message that was called for.
+struct Called<'a> {
     queues: &'a mut Queues,
-    give: &'a mut F,
-    given: bool,
+    message: Option<Message>,
 }
 
-impl<F: FnMut(Message)> Sink for Called<'_, F> {
+impl Sink for Called<'_> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(message) = self.queues.add(next) {
-            // Those who are given messages may have room for so many alone.
-            assert!(!std::mem::replace(&mut self.given, true), "a call starts one message");
-            (self.give)(message);
+            self.message = Some(message);
         }
     }
 
@@ -250,10 +247,13 @@ impl Replay {
             // Messages within a node that follow from the one before come before the next.
             self.move_clock(now)?;
             let Some((at, target)) = self.queues.ready.pop_by(now, &self.engine) else { break };
-            let mut called = Called { queues: &mut self.queues, give: &mut take, given: false };
+            let mut called = Called { queues: &mut self.queues, message: None };
             self.engine.wake(Wake { at, target, inside: false }, now, &mut called)?;
-            // None if it waits for its receiver.
-            left -= usize::from(called.given);
+            // Without one it waits for its receiver.
+            if let Some(message) = called.message {
+                take(message);
+                left -= 1;
+            }
         }
         Ok(())
     }
