@@ -43,18 +43,6 @@ impl<'a> Packets<'a> {
         (0..parts.count()).filter_map(part).collect()
     }
 
-    /// The number here of a link of the whole network.
-    #[inline]
-    pub(super) fn own(&self, link: LinkId) -> LinkId {
-        self.border.as_ref().map_or(link, |border| border.own(link))
-    }
-
-    /// The number in the whole network of a link here.
-    #[inline]
-    pub(super) fn whole(&self, own: LinkId) -> LinkId {
-        self.border.as_ref().map_or(own, |border| border.whole(own))
-    }
-
     /// The use of all links of the whole network that are here.
     pub(super) fn usage_by_link(&self) -> Vec<Usage> {
         let mut usage = vec![Usage::default(); self.router.fabric().links() as usize];

@@ -209,6 +209,18 @@ impl<'a> Packets<'a> {
         })
     }
 
+    /// The number here of a link of the whole network.
+    #[inline]
+    pub(super) fn own(&self, link: LinkId) -> LinkId {
+        self.border.as_ref().map_or(link, |border| border.own(link))
+    }
+
+    /// The number in the whole network of a link here.
+    #[inline]
+    pub(super) fn whole(&self, own: LinkId) -> LinkId {
+        self.border.as_ref().map_or(own, |border| border.whole(own))
+    }
+
     /// The number here of a node of the whole network.
     #[inline]
     pub(super) fn node(&self, node: u32) -> u32 {
