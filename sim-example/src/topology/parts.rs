@@ -8,18 +8,13 @@ use super::wiring::{LinkId, Vertex};
 /// The part of each switch, with the nodes at it.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    /// By link: its beginning, and its end.
-    links: Vec<[End; 2]>,
+    /// By link: the part of its beginning, and of its end.
+    links: Vec<(u16, u16)>,
     /// By part: the links that have an end in it, in ascending order.
     of_part: Vec<Vec<LinkId>>,
-}
-
-/// The end of a link.
-#[derive(Clone, Copy, Debug)]
-struct End {
-    part: u16,
-    /// The place of the link among those of the part.
-    place: u32,
+    /// By link: its place among those of the part of its beginning, and of its end.
+    at_sender: Vec<u32>,
+    at_receiver: Vec<u32>,
 }
 
 impl Parts {
@@ -34,11 +29,16 @@ impl Parts {
         &self.of_part[usize::from(part)]
     }
 
-    /// The place of a link among those of a part, which has an end of it.
+    /// The place of a link among those of the part that sends over it.
     #[inline]
-    pub(crate) fn place(&self, link: LinkId, part: u16) -> u32 {
-        let [from, to] = self.links[link.index()];
-        if from.part == part { from.place } else { to.place }
+    pub(crate) fn at_sender(&self, link: LinkId) -> LinkId {
+        LinkId(self.at_sender[link.index()])
+    }
+
+    /// The place of a link among those of the part that receives from it.
+    #[inline]
+    pub(crate) fn at_receiver(&self, link: LinkId) -> LinkId {
+        LinkId(self.at_receiver[link.index()])
     }
 
     /// The part of a node.
@@ -50,18 +50,18 @@ impl Parts {
     /// The part that sends over a link.
     #[inline]
     pub(crate) fn of_sender(&self, link: LinkId) -> u16 {
-        self.links[link.index()][0].part
+        self.links[link.index()].0
     }
 
     /// The part that receives from a link.
     #[inline]
     pub(crate) fn of_receiver(&self, link: LinkId) -> u16 {
-        self.links[link.index()][1].part
+        self.links[link.index()].1
     }
 
     /// The links from one part to another.
     pub(crate) fn between(&self) -> impl Iterator<Item = LinkId> + '_ {
-        let links = (0..).zip(&self.links).filter(|(_, [from, to])| from.part != to.part);
+        let links = (0..).zip(&self.links).filter(|(_, (from, to))| from != to);
         links.map(|(link, _)| LinkId(link))
     }
 }
@@ -117,18 +117,25 @@ impl Fabric {
             };
             of_switch[switch as usize].unwrap_or(0)
         };
-        let mut of_part = vec![Vec::new(); usize::from(count)];
-        let mut end = |link: LinkId, part: u16| {
-            let links = &mut of_part[usize::from(part)];
-            if links.last() != Some(&link) {
-                links.push(link);
-            }
-            End { part, place: links.len() as u32 - 1 }
+        let mut parts = Parts {
+            links: Vec::new(),
+            of_part: vec![Vec::new(); usize::from(count)],
+            at_sender: Vec::new(),
+            at_receiver: Vec::new(),
         };
-        let links = (0..self.links()).map(|link| {
-            let (from, to) = ends(link).map_or((0, 0), |(from, to)| (part(from), part(to)));
-            [from, to].map(|part| end(LinkId(link), part))
-        });
-        Parts { links: links.collect(), of_part }
+        for link in (0..self.links()).map(LinkId) {
+            let (from, to) = ends(link.0).map_or((0, 0), |(from, to)| (part(from), part(to)));
+            let mut place = |part: u16| {
+                let links = &mut parts.of_part[usize::from(part)];
+                if links.last() != Some(&link) {
+                    links.push(link);
+                }
+                links.len() as u32 - 1
+            };
+            parts.at_sender.push(place(from));
+            parts.at_receiver.push(place(to));
+            parts.links.push((from, to));
+        }
+        parts
     }
 }

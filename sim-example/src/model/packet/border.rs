@@ -1,6 +1,6 @@
 //! What one part of a divided network knows of its border, and what crosses it.
 //!
-//! A part keeps state of its own links alone, by their places among them ([`Parts::place`]): there these are the links' numbers. What crosses the
+//! A part keeps state of its own links alone, by their places among them ([`Parts::links`]): there these are the links' numbers. What crosses the
 //! border has the numbers of the whole network.
 
 use hashbrown::HashMap;
@@ -13,6 +13,8 @@ pub(crate) struct Border<'a> {
     pub(super) parts: &'a Parts,
     /// This part.
     pub(super) part: u16,
+    /// By link of this part: whether its sender is in another one, and its receiver.
+    elsewhere: Vec<(bool, bool)>,
     /// What has left since the last exchange, with the part it goes to.
     pub(super) crossed: Vec<(u16, Crossed)>,
     /// New messages to other parts since the last exchange, with these parts.
@@ -62,13 +64,9 @@ impl Crossed {
 
 impl<'a> Border<'a> {
     pub(super) fn new(parts: &'a Parts, part: u16) -> Self {
-        Self { parts, part, crossed: Vec::new(), announced: Vec::new(), arriving: HashMap::new() }
-    }
-
-    /// The number in this part of a link of the whole network.
-    #[inline]
-    pub(super) fn own(&self, link: LinkId) -> LinkId {
-        LinkId(self.parts.place(link, self.part))
+        let is_elsewhere = |&link: &LinkId| (parts.of_sender(link) != part, parts.of_receiver(link) != part);
+        let elsewhere = parts.links(part).iter().map(is_elsewhere).collect();
+        Self { parts, part, elsewhere, crossed: Vec::new(), announced: Vec::new(), arriving: HashMap::new() }
     }
 
     /// The number in the whole network of a link of this part.
@@ -79,12 +77,12 @@ impl<'a> Border<'a> {
 
     #[inline]
     pub(super) fn sender_is_elsewhere(&self, own: LinkId) -> bool {
-        self.parts.of_sender(self.whole(own)) != self.part
+        self.elsewhere[own.index()].0
     }
 
     #[inline]
     pub(super) fn receiver_is_elsewhere(&self, own: LinkId) -> bool {
-        self.parts.of_receiver(self.whole(own)) != self.part
+        self.elsewhere[own.index()].1
     }
 
     pub(super) fn return_credit(&mut self, own: LinkId, channel: u32, bytes: u32, at: Picos) {

@@ -77,9 +77,10 @@ impl<'a> Packets<'a> {
 
     /// Something of another part, before it takes effect.
     pub(crate) fn enter(&mut self, crossed: Crossed) {
+        let Some(parts) = self.border.as_ref().map(|border| border.parts) else { return };
         match crossed {
             Crossed::Credit { at, link, channel, bytes } => {
-                let buffer = self.own(link).0 * self.vcs + channel;
+                let buffer = parts.at_sender(link).0 * self.vcs + channel;
                 self.credit(Credit::new(at, buffer, bytes));
             }
             Crossed::Packet {
@@ -91,7 +92,7 @@ impl<'a> Packets<'a> {
                 bytes,
                 message: (src, number, submitted),
             } => {
-                let buffer = self.own(link).0 * self.vcs + channel;
+                let buffer = parts.at_receiver(link).0 * self.vcs + channel;
                 let known = self.border.as_ref().and_then(|border| border.arriving.get(&(src, number)));
                 let message = known.copied().unwrap_or_else(|| {
                     let message = Message::arriving((src, number), route.dst, submitted, bytes.into());
@@ -168,7 +169,10 @@ mod tests {
             assert_eq!(network.buffers.len() as u32, own * network.vcs);
             assert_eq!(network.sources.len() as u32, nodes / 8);
             let numbers = (0..own).map(LinkId);
-            assert!(numbers.clone().all(|link| network.own(network.whole(link)) == link));
+            assert!(numbers.clone().all(|link| {
+                let whole = network.whole(link);
+                [parts.at_sender(whole), parts.at_receiver(whole)].contains(&link)
+            }));
             assert!(numbers.map(|link| network.whole(link)).is_sorted());
         }
         let all: Vec<_> =

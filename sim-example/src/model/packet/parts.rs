@@ -281,10 +281,10 @@ pub(super) struct Loads<'a> {
 }
 
 impl Loads<'_> {
-    /// The number here of a link of the whole network.
+    /// The number here of a link of the whole network, over which a switch here sends.
     #[inline]
     pub(super) fn own(&self, link: LinkId) -> LinkId {
-        self.border.map_or(link, |border| border.own(link))
+        self.border.map_or(link, |border| border.parts.at_sender(link))
     }
 }
 

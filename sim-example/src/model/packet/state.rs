@@ -209,12 +209,6 @@ impl<'a> Packets<'a> {
         })
     }
 
-    /// The number here of a link of the whole network.
-    #[inline]
-    pub(super) fn own(&self, link: LinkId) -> LinkId {
-        self.border.as_ref().map_or(link, |border| border.own(link))
-    }
-
     /// The number in the whole network of a link here.
     #[inline]
     pub(super) fn whole(&self, own: LinkId) -> LinkId {
@@ -224,7 +218,7 @@ impl<'a> Packets<'a> {
     /// The number here of a node of the whole network.
     #[inline]
     pub(super) fn node(&self, node: u32) -> u32 {
-        self.own(LinkId::injection(node)).0 / 2
+        self.border.as_ref().map_or(node, |border| border.parts.at_sender(LinkId::injection(node)).0 / 2)
     }
 
     /// The class of traffic of the packets in a buffer.
