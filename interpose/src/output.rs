@@ -315,8 +315,8 @@ impl Output {
         Ok(())
     }
 
-    /// Adds why recording stops to the facts of the header, which has room for that whatever the file's size and the disk are. Called once at
-    /// most, before [`Output::stop`].
+    /// Adds the reason why recording stops to the facts of the header. Its room is reserved, so that neither a size limit nor a full disk
+    /// prevents it. Called at most once, before [`Output::stop`].
     pub(crate) fn put_reason(&self, reason: &str) {
         let fact = stopped_fact(reason);
         self.store(self.facts_end, fact.as_bytes());

@@ -631,7 +631,7 @@ fn all_wait_for_each_other_when_a_window_is_made_and_freed_and_gets_hints() {
     assert_eq!(records(&text, "0").len(), 1, "{text}");
 }
 
-/// Nobody waits in it, and there is no message that a trace would lack.
+/// No rank waits in it, and it needs no message.
 #[test]
 fn a_lock_of_all_is_not_counted_as_missing() {
     let mut program = Program::new(2);

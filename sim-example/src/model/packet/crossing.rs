@@ -33,7 +33,7 @@ impl<'a> Packets<'a> {
     pub(crate) fn divide(self, parts: &'a Parts, links: &Links) -> Vec<Self> {
         let (router, settings) = (self.router, self.settings);
         let (vcs_of_class, report_sent) = (self.vcs_of_class, self.report_sent);
-        // Before they are made, which takes as much memory again.
+        // The state of the whole is freed before that of its parts is made.
         drop(self);
         let part = |part| {
             let border = Some(Box::new(Border::new(parts, part)));
